@@ -203,6 +203,49 @@ class _TypeParser:
         Raises UnexpectedAstStructure and ArgumentOutOfBound."""
         upper = name.upper()
         name = CASE_INSENSITIVE.get(upper, name)
+        if (nested := self._of_types(name)) is not None:
+            return nested
+        match name:
+            case "FixedString":
+                length = self.integer()
+                if length < 1:
+                    raise errors.UnexpectedAstStructure("FixedString needs a length of at least 1.")
+                return FixedString(length)
+            case "DateTime":
+                return DateTime(known_zone(self._string()))
+            case "DateTime64":
+                precision = self.integer()
+                if not 0 <= precision <= 9:
+                    raise errors.ArgumentOutOfBound(
+                        f"DateTime64 has a precision of 0 to 9, not {precision}."
+                    )
+                zone = known_zone(self._string()) if self.take(",") else None
+                return DateTime64(precision, zone)
+            case "Decimal32" | "Decimal64" | "Decimal128" | "Decimal256":
+                width = {"32": 9, "64": 18, "128": 38, "256": 76}[name[7:]]
+                return self._decimal(width, self.integer())
+            case "Enum" | "Enum8" | "Enum16":
+                return enum_of(name, self._enum_elements())
+            case _ if upper in DECIMALS:
+                precision = self.integer()
+                return self._decimal(precision, self.integer() if self.take(",") else 0)
+            case _ if isinstance(plain_type := _BY_NAME.get(name), Integer | Float | String):
+                self._integers()
+                return plain_type
+            case _ if (alias := with_length(name)) is not None:
+                self._integers()
+                return alias
+            case _ if upper in ("TIME", "TIME64"):
+                return self._time(upper.capitalize())
+            case _ if upper == "TIMESTAMP":
+                return DateTime64(self.integer())
+            case _ if name in _BY_NAME:
+                raise errors.DataTypeCannotHaveArguments(f"The type {name} cannot have arguments.")
+            case _:
+                raise self._unknown(name)
+
+    def _of_types(self, name: str) -> DataType | None:
+        """Parse the arguments of a type that is made of types; return None for another name."""
         match name:
             case "Nullable":
                 return Nullable(
@@ -231,49 +274,13 @@ class _TypeParser:
                 return dynamic_of(self)
             case "JSON":
                 return json_of(self)
-            case "FixedString":
-                length = self.integer()
-                if length < 1:
-                    raise errors.UnexpectedAstStructure("FixedString needs a length of at least 1.")
-                return FixedString(length)
-            case "DateTime":
-                return DateTime(known_zone(self._string()))
-            case "DateTime64":
-                precision = self.integer()
-                if not 0 <= precision <= 9:
-                    raise errors.ArgumentOutOfBound(
-                        f"DateTime64 has a precision of 0 to 9, not {precision}."
-                    )
-                zone = known_zone(self._string()) if self.take(",") else None
-                return DateTime64(precision, zone)
-            case "Decimal32" | "Decimal64" | "Decimal128" | "Decimal256":
-                width = {"32": 9, "64": 18, "128": 38, "256": 76}[name[7:]]
-                return self._decimal(width, self.integer())
             case "AggregateFunction":
                 return self._aggregate()
-            case "Enum" | "Enum8" | "Enum16":
-                return enum_of(name, self._enum_elements())
             case "SimpleAggregateFunction":
                 function = self.word()
                 self._expect(",")
                 return SimpleAggregateFunction(function, self.parse())
-            case _ if upper in DECIMALS:
-                precision = self.integer()
-                return self._decimal(precision, self.integer() if self.take(",") else 0)
-            case _ if isinstance(plain_type := _BY_NAME.get(name), Integer | Float | String):
-                self._integers()
-                return plain_type
-            case _ if (alias := with_length(name)) is not None:
-                self._integers()
-                return alias
-            case _ if upper in ("TIME", "TIME64"):
-                return self._time(upper.capitalize())
-            case _ if upper == "TIMESTAMP":
-                return DateTime64(self.integer())
-            case _ if name in _BY_NAME:
-                raise errors.DataTypeCannotHaveArguments(f"The type {name} cannot have arguments.")
-            case _:
-                raise self._unknown(name)
+        return None
 
     def _integers(self) -> None:
         """Skip the one or two lengths of a type that has none: `INT(11)`, `FLOAT(7, 4)`."""

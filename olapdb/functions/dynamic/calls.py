@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb import types
-from olapdb.errors import DataError, IllegalTypeOfArgument, NotSupportedError
+from olapdb.errors import IllegalTypeOfArgument, NotSupportedError
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts.cast import cast_column
 from olapdb.functions.dynamic.objects import entries_of
@@ -21,7 +21,7 @@ from olapdb.functions.dynamic.result_types import RESULT_TYPES
 from olapdb.functions.dynamic.stored import read_texts, type_named
 from olapdb.functions.dynamic.values import of_type
 from olapdb.functions.kernels import columns
-from olapdb.functions.variants.calls import UNFIT, Resolve
+from olapdb.functions.variants.calls import UNFIT, Resolve, computed_rows
 from olapdb.functions.variants.values import in_rows
 from olapdb.types.arrow import DYNAMIC
 from olapdb.types.arrow_values import from_numpy
@@ -141,25 +141,13 @@ def _computed(
     resolve: Resolve,
     result: types.DataType,
 ) -> pa.Array:
-    """Return the results of all rows."""
+    """Return the results of all rows: rows whose values have the same types are computed together."""
     taken = {i: columns.struct_fields(columns.as_array(values[i], count)) for i in at}
-    codes = np.zeros(count, np.int64)
-    valid = np.ones(count, bool)
-    names: dict[int, list[str]] = {}
-    for i in at:
-        encoded = taken[i][0].dictionary_encode()
-        own = columns.numpy_values(encoded.indices.fill_null(-1)).astype(np.int64)
-        valid &= own >= 0
-        names[i] = encoded.dictionary.to_pylist()
-        codes = codes * (len(names[i]) + 1) + own + 1
     pieces, places = [], []
-    for code in np.unique(codes[valid]).tolist():
-        rows = np.flatnonzero(codes == code)
+    for rows, kinds in _rows_by_types({i: labels for i, (labels, _) in taken.items()}, count):
         indices = from_numpy(rows)
         given, columns_of = [*arguments], [*values]
-        for i in reversed(at):
-            code, place = divmod(code, len(names[i]) + 1)
-            kind = type_named(names[i][place - 1])
+        for i, kind in kinds.items():
             given[i] = Argument(kind)
             columns_of[i] = read_texts(taken[i][1].take(indices), kind)
         for i, value in enumerate(values):
@@ -171,10 +159,7 @@ def _computed(
             if "dynamic_throw_on_type_mismatch" in environment.changed:
                 continue
             raise
-        try:
-            computed = columns.as_array(call.kernel(columns_of, len(rows), environment), len(rows))
-        except DataError as error:
-            raise error if error.row is None else error.at_row(int(rows[error.row])) from None
+        computed = computed_rows(call, columns_of, rows, environment)
         if isinstance(result, types.Dynamic):
             pieces.append(of_type(computed, call.type))
         else:
@@ -185,6 +170,29 @@ def _computed(
     if not types.is_nullable(result) and joined_values.null_count:
         return joined_values.fill_null(pa.scalar([], joined_values.type))
     return joined_values
+
+
+def _rows_by_types(
+    labels: Mapping[int, pa.Array], count: int
+) -> Iterator[tuple[np.ndarray, dict[int, types.DataType]]]:
+    """Yield the rows that have one combination of types, and these by argument. `labels` has the names
+    of the types of each argument; rows with a NULL are left out."""
+    codes = np.zeros(count, np.int64)
+    valid = np.ones(count, bool)
+    names: dict[int, list[str]] = {}
+    for i, labels_of in labels.items():
+        encoded = labels_of.dictionary_encode()
+        own = columns.numpy_values(encoded.indices.fill_null(-1)).astype(np.int64)
+        valid &= own >= 0
+        names[i] = encoded.dictionary.to_pylist()
+        codes = codes * (len(names[i]) + 1) + own + 1
+    for code in np.unique(codes[valid]).tolist():
+        kinds: dict[int, types.DataType] = {}
+        left = code
+        for i in reversed(names):
+            left, place = divmod(left, len(names[i]) + 1)
+            kinds[i] = type_named(names[i][place - 1])
+        yield np.flatnonzero(codes == code), kinds
 
 
 def _converting(call: ScalarCall, source: types.DataType) -> ScalarCall:

@@ -85,22 +85,8 @@ def over_alternatives(name: str, arguments: Sequence[Argument], resolve: Resolve
             f"Function {name} of {variant} is not supported: a Variant has other bytes here.",
             hint="Give it toString(v), or one type: variantElement(v, 'Type').",
         )
-    calls: list[ScalarCall | ProgrammingError | DataError] = []
     measured = isinstance(variant, Geometry) and name in _MEASURES
-    for alternative in variant.alternatives:
-        if measured and alternative.name not in _AREAS:
-            calls.append(ScalarCall(name, FLOAT64, lambda v, rows, e: pa.scalar(0.0)))
-            continue
-        given = [*arguments]
-        given[at] = Argument(alternative)
-        try:
-            calls.append(resolve(given))
-        except UNFIT as error:
-            calls.append(error)
-        except BadArguments as error:
-            if not isinstance(variant, Geometry):
-                raise
-            calls.append(error)  # functions of shapes say so of what is another shape
+    calls = _calls_of(name, arguments, at, variant, resolve)
     usable = [call for call in calls if isinstance(call, ScalarCall)]
     if not usable:
         raise IllegalTypeOfArgument(
@@ -130,13 +116,7 @@ def over_alternatives(name: str, arguments: Sequence[Argument], resolve: Resolve
             indices = from_numpy(chosen)
             inner = [v if isinstance(v, pa.Scalar) else v.take(indices) for v in values]
             inner[at] = fields[place].take(indices)
-            try:
-                computed = call.kernel(inner, len(chosen), environment)
-            except DataError as error:
-                raise (
-                    error if error.row is None else error.at_row(int(chosen[error.row]))
-                ) from None
-            array = columns.as_array(computed, len(chosen))
+            array = computed_rows(call, inner, chosen, environment)
             pieces.append(as_alternative(array, call.type, result, environment))
             places.append(chosen)
         joined_values = in_rows(pieces, places, count, result.arrow)
@@ -146,6 +126,40 @@ def over_alternatives(name: str, arguments: Sequence[Argument], resolve: Resolve
 
     volatile = [call for call in usable if call.volatility != "pure"]
     return ScalarCall(name, result, kernel, (volatile or usable)[0].volatility)
+
+
+def _calls_of(
+    name: str, arguments: Sequence[Argument], at: int, variant: Variant, resolve: Resolve
+) -> list[ScalarCall | ProgrammingError | DataError]:
+    """Return the call for each alternative of argument number `at`, or the error that says why the
+    function does not take it. What a measure of shapes has of a shape without area is 0."""
+    measured = isinstance(variant, Geometry) and name in _MEASURES
+    calls: list[ScalarCall | ProgrammingError | DataError] = []
+    for alternative in variant.alternatives:
+        if measured and alternative.name not in _AREAS:
+            calls.append(ScalarCall(name, FLOAT64, lambda v, rows, e: pa.scalar(0.0)))
+            continue
+        given = [*arguments]
+        given[at] = Argument(alternative)
+        try:
+            calls.append(resolve(given))
+        except UNFIT as error:
+            calls.append(error)
+        except BadArguments as error:
+            if not isinstance(variant, Geometry):
+                raise
+            calls.append(error)  # functions of shapes say so of what is another shape
+    return calls
+
+
+def computed_rows(
+    call: ScalarCall, values: Sequence[Column], rows: np.ndarray, environment: Environment
+) -> pa.Array:
+    """Call a function for some rows. Raise its error with the number that the row has among all."""
+    try:
+        return columns.as_array(call.kernel(values, len(rows), environment), len(rows))
+    except DataError as error:
+        raise error if error.row is None else error.at_row(int(rows[error.row])) from None
 
 
 def _result_type(types: Sequence[DataType]) -> DataType:

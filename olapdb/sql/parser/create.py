@@ -261,18 +261,9 @@ def _parse_materialized_view(
     empty = cursor.sees("EMPTY", "AS") and cursor.take("EMPTY")
     if empty and clause is None:
         raise cursor.refused("EMPTY without REFRESH", "A view is empty unless POPULATE is said.")
-    if populate and clause is not None:
-        raise SyntaxError(
-            "A view with REFRESH takes no POPULATE: its first refresh fills it.",
-            hint="Leave POPULATE out; EMPTY skips the first refresh.",
-            position=position,
-        )
-    if clause is not None and (read_view is not None or (target is not None and described)):
-        raise SyntaxError(
-            "A view with REFRESH takes neither READ VIEW nor the ENGINE of a target behind TO.",
-            hint="CREATE the target and the plain view by statements of their own.",
-            position=position,
-        )
+    if clause is not None:
+        new_target = target is not None and described is not None
+        _refuse_beside_refresh(populate, read_view is not None or new_target, position)
     skip_definer(cursor)
     cursor.expect("AS")
     query = queries.parse_query(cursor)
@@ -294,6 +285,23 @@ def _parse_materialized_view(
         read_query,
         position=position,
     )
+
+
+def _refuse_beside_refresh(populate: bool, defines_more: bool, position: Position) -> None:
+    """Raise SyntaxError for POPULATE beside REFRESH, and where the statement `defines_more`: a READ VIEW, or a
+    new target behind TO."""
+    if populate:
+        raise SyntaxError(
+            "A view with REFRESH takes no POPULATE: its first refresh fills it.",
+            hint="Leave POPULATE out; EMPTY skips the first refresh.",
+            position=position,
+        )
+    if defines_more:
+        raise SyntaxError(
+            "A view with REFRESH takes neither READ VIEW nor the ENGINE of a target behind TO.",
+            hint="CREATE the target and the plain view by statements of their own.",
+            position=position,
+        )
 
 
 def _parse_target_elements(cursor: TokenCursor) -> columns.TableElements:
