@@ -21,14 +21,6 @@ class NoDataToInsert(ProgrammingError, name="NO_DATA_TO_INSERT", code=108):
     """An INSERT of VALUES or a FORMAT with no rows behind it."""
 
 
-class UnknownTable(ProgrammingError, name="UNKNOWN_TABLE", code=60):
-    """A table name that does not exist."""
-
-
-class CannotGetCreateTableQuery(ProgrammingError, name="CANNOT_GET_CREATE_TABLE_QUERY", code=390):
-    """A table that SHOW CREATE does not find."""
-
-
 class IllegalStatistics(ProgrammingError, name="ILLEGAL_STATISTICS", code=708):
     """Statistics that a column cannot have, or does not have."""
 
@@ -37,32 +29,8 @@ class ExpectedAllOrAny(ProgrammingError, name="EXPECTED_ALL_OR_ANY", code=417):
     """A join of no strictness where the settings give none."""
 
 
-class UnknownDatabaseEngine(ProgrammingError, name="UNKNOWN_DATABASE_ENGINE", code=336):
-    """An engine of databases that does not exist."""
-
-
-class UnknownDatabase(ProgrammingError, name="UNKNOWN_DATABASE", code=81):
-    """A database name that does not exist."""
-
-
-class UnknownIdentifier(ProgrammingError, name="UNKNOWN_IDENTIFIER", code=47):
-    """A column or alias name that the query does not define."""
-
-
-class AmbiguousIdentifier(ProgrammingError, name="AMBIGUOUS_IDENTIFIER", code=207):
-    """A name that several tables of the query define."""
-
-
-class NoSuchColumn(ProgrammingError, name="NO_SUCH_COLUMN_IN_TABLE", code=16):
-    """A column name that the table of an INSERT or of a reference does not have."""
-
-
 class BadCollation(ProgrammingError, name="BAD_COLLATION", code=262):
     """COLLATE of values that hold no text."""
-
-
-class ThereIsNoColumn(ProgrammingError, name="THERE_IS_NO_COLUMN", code=8):
-    """A column that one side has and the other lacks, such as a view and its target."""
 
 
 class IndexNotUsed(ProgrammingError, name="INDEX_NOT_USED", code=277):
@@ -73,46 +41,10 @@ class TableNotEmpty(ProgrammingError, name="TABLE_NOT_EMPTY", code=705):
     """A table that must be empty, but has rows."""
 
 
-class DuplicateColumn(ProgrammingError, name="DUPLICATE_COLUMN", code=15):
-    """A column name that appears twice."""
-
-
-class UnknownFunction(ProgrammingError, name="UNKNOWN_FUNCTION", code=46):
-    """A function name that does not exist."""
-
-
-class UnknownAggregateFunction(ProgrammingError, name="UNKNOWN_AGGREGATE_FUNCTION", code=63):
-    """An aggregate function name that does not exist."""
-
-
-class UnknownType(ProgrammingError, name="UNKNOWN_TYPE", code=50):
-    """A data type name that does not exist."""
-
-
-class UnknownSetting(ProgrammingError, name="UNKNOWN_SETTING", code=115):
-    """A setting name that does not exist."""
-
-
-class UnknownStorage(ProgrammingError, name="UNKNOWN_STORAGE", code=56):
-    """A table engine that does not exist."""
-
-
-class TableAlreadyExists(ProgrammingError, name="TABLE_ALREADY_EXISTS", code=57):
-    """A table name that is already taken."""
-
-
-class DictionaryAlreadyExists(ProgrammingError, name="DICTIONARY_ALREADY_EXISTS", code=387):
-    """A name that a dictionary has."""
-
-
 class IncorrectDictionaryDefinition(
     ProgrammingError, name="INCORRECT_DICTIONARY_DEFINITION", code=489
 ):
     """A dictionary without a clause that it needs, or with clauses that do not fit."""
-
-
-class UnknownElementInConfig(ProgrammingError, name="UNKNOWN_ELEMENT_IN_CONFIG", code=137):
-    """A layout of dictionaries that does not exist."""
 
 
 class CannotDropDictionaryAsTable(
@@ -123,10 +55,6 @@ class CannotDropDictionaryAsTable(
 
 class NoHierarchy(ProgrammingError, name="UNSUPPORTED_METHOD", code=1):
     """A walk up or down a dictionary that has no hierarchy."""
-
-
-class DatabaseAlreadyExists(ProgrammingError, name="DATABASE_ALREADY_EXISTS", code=82):
-    """A database name that is already taken."""
 
 
 class IllegalTypeOfArgument(ProgrammingError, name="ILLEGAL_TYPE_OF_ARGUMENT", code=43):
@@ -233,10 +161,6 @@ class ExpectedUnionMode(ProgrammingError, name="EXPECTED_ALL_OR_DISTINCT", code=
     """A UNION without ALL or DISTINCT where the settings require one."""
 
 
-class UnknownQueryParameter(ProgrammingError, name="UNKNOWN_QUERY_PARAMETER", code=456):
-    """A query parameter without a value."""
-
-
 class BadQueryParameter(ProgrammingError, name="BAD_QUERY_PARAMETER", code=457):
     """A value that the call of a view gives for a parameter, and that its type does not have."""
 
@@ -295,42 +219,8 @@ class AliasRequired(ProgrammingError, name="ALIAS_REQUIRED", code=206):
     """A joined subquery without an alias."""
 
 
-class UnknownJoin(ProgrammingError, name="UNKNOWN_JOIN", code=418):
-    """A setting that names no algorithm, or no strictness, of joins."""
-
-
-class UnknownLoadBalancing(ProgrammingError, name="UNKNOWN_LOAD_BALANCING", code=212):
-    """A setting that names no way to choose a replica."""
-
-
-class UnknownTotalsMode(ProgrammingError, name="UNKNOWN_TOTALS_MODE", code=213):
-    """A setting that names no meaning of WITH TOTALS."""
-
-
-class UnknownOverflowMode(ProgrammingError, name="UNKNOWN_OVERFLOW_MODE", code=145):
-    """A setting that says neither throw nor break."""
-
-
-class UnknownDistributedProductMode(
-    ProgrammingError, name="UNKNOWN_DISTRIBUTED_PRODUCT_MODE", code=283
-):
-    """A setting that names no way of distributed subqueries."""
-
-
-class UnknownUnion(ProgrammingError, name="UNKNOWN_UNION", code=557):
-    """A setting that says neither ALL nor DISTINCT."""
-
-
-class UnknownUser(ProgrammingError, name="UNKNOWN_USER", code=192):
-    """A user that does not exist: there is one, default."""
-
-
 class AlterOfColumnIsForbidden(ProgrammingError, name="ALTER_OF_COLUMN_IS_FORBIDDEN", code=524):
     """An ALTER of a column that keys, views or other columns need."""
-
-
-class NotFoundColumnInBlock(ProgrammingError, name="NOT_FOUND_COLUMN_IN_BLOCK", code=10):
-    """A column that an ALTER names, but that the table lacks."""
 
 
 class CannotUpdateColumn(ProgrammingError, name="CANNOT_UPDATE_COLUMN", code=420):
@@ -347,10 +237,6 @@ class ReadonlySetting(ProgrammingError, name="READONLY_SETTING", code=472):
 
 class NoDefaultValue(ProgrammingError, name="THERE_IS_NO_DEFAULT_VALUE", code=116):
     """A column whose default expression cannot be evaluated."""
-
-
-class UnknownCodec(ProgrammingError, name="UNKNOWN_CODEC", code=432):
-    """A compression codec that does not exist."""
 
 
 class TypeNotForTables(ProgrammingError, name="DATA_TYPE_CANNOT_BE_USED_IN_TABLES", code=370):
@@ -399,10 +285,6 @@ class InvalidPartitionValue(ProgrammingError, name="INVALID_PARTITION_VALUE", co
     """A partition value that does not fit the partition key."""
 
 
-class UnknownRole(ProgrammingError, name="UNKNOWN_ROLE", code=511):
-    """A user or role that does not exist."""
-
-
 class IllegalCodecParameter(ProgrammingError, name="ILLEGAL_CODEC_PARAMETER", code=433):
     """A parameter that the compression codec does not accept."""
 
@@ -417,10 +299,6 @@ class IllegalCodecType(ProgrammingError, name="ILLEGAL_SYNTAX_FOR_CODEC_TYPE", c
 
 class IllegalProjection(ProgrammingError, name="ILLEGAL_PROJECTION", code=583):
     """A projection that cannot be."""
-
-
-class NoSuchProjection(ProgrammingError, name="NO_SUCH_PROJECTION_IN_TABLE", code=582):
-    """A projection that the table does not have."""
 
 
 class DataTypeCannotHaveArguments(
@@ -457,16 +335,6 @@ class InvalidSettingValue(ProgrammingError, name="INVALID_SETTING_VALUE", code=4
     """An option of EXPLAIN that is neither 0 nor 1."""
 
 
-class NamedCollectionDoesNotExist(ProgrammingError, name="NAMED_COLLECTION_DOESNT_EXIST", code=669):
-    """A named collection that is altered or dropped does not exist."""
-
-
-class NamedCollectionAlreadyExists(
-    ProgrammingError, name="NAMED_COLLECTION_ALREADY_EXISTS", code=670
-):
-    """CREATE NAMED COLLECTION of a name that a collection has."""
-
-
 class UnexpectedExpression(ProgrammingError, name="UNEXPECTED_EXPRESSION", code=183):
     """ORDER BY ALL beside a column of the name `all`."""
 
@@ -481,10 +349,6 @@ class RecursiveFunction(ProgrammingError, name="UNSUPPORTED_METHOD", code=1):
 
 class UnsupportedRecursion(ProgrammingError, name="UNSUPPORTED_METHOD", code=1):
     """A WITH RECURSIVE that is no UNION ALL of a first step and repeated ones."""
-
-
-class FunctionAlreadyExists(ProgrammingError, name="FUNCTION_ALREADY_EXISTS", code=609):
-    """CREATE FUNCTION of a name that a function has."""
 
 
 class CannotDropFunction(ProgrammingError, name="CANNOT_DROP_FUNCTION", code=610):
@@ -521,22 +385,10 @@ class CannotAssignOptimize(ProgrammingError, name="CANNOT_ASSIGN_OPTIMIZE", code
     """A way of OPTIMIZE that the table's engine does not have."""
 
 
-class BadDataPartName(ProgrammingError, name="BAD_DATA_PART_NAME", code=233):
-    """A text that is not the name of a part."""
-
-
-class NoSuchDataPart(ProgrammingError, name="NO_SUCH_DATA_PART", code=232):
-    """A part name that does not exist."""
-
-
 class BadDatabaseForTemporaryTable(
     ProgrammingError, name="BAD_DATABASE_FOR_TEMPORARY_TABLE", code=442
 ):
     """A temporary table with the name of a database in front."""
-
-
-class UnknownFormat(ProgrammingError, name="UNKNOWN_FORMAT", code=73):
-    """A format that does not exist."""
 
 
 class FormatNotForInput(ProgrammingError, name="FORMAT_IS_NOT_SUITABLE_FOR_INPUT", code=257):
@@ -551,24 +403,8 @@ class PathNotAllowed(ProgrammingError, name="DATABASE_ACCESS_DENIED", code=291):
     """A path outside of the folders that statements may read and write."""
 
 
-class ClusterDoesntExist(NotSupportedError, name="CLUSTER_DOESNT_EXIST", code=701):
-    """A cluster of servers: there is none."""
-
-
 class QueryIsProhibited(NotSupportedError, name="QUERY_IS_PROHIBITED", code=392):
     """A statement for a cluster, which ClickHouse without servers refuses before it looks for it."""
-
-
-class UnknownDisk(ProgrammingError, name="UNKNOWN_DISK", code=479):
-    """A disk that does not exist, or that has all of the parts already."""
-
-
-class UnknownVolume(ProgrammingError, name="UNKNOWN_VOLUME", code=548):
-    """A volume of disks that does not exist."""
-
-
-class UnknownPolicy(ProgrammingError, name="UNKNOWN_POLICY", code=478):
-    """A storage policy that does not exist."""
 
 
 class CannotForgetPartition(ProgrammingError, name="CANNOT_FORGET_PARTITION", code=716):
@@ -577,10 +413,6 @@ class CannotForgetPartition(ProgrammingError, name="CANNOT_FORGET_PARTITION", co
 
 class NoElementsInConfig(ProgrammingError, name="NO_ELEMENTS_IN_CONFIG", code=139):
     """A name that only a server's configuration could give a meaning."""
-
-
-class TldListNotFound(ProgrammingError, name="TLD_LIST_NOT_FOUND", code=562):
-    """A list of suffixes of domains that does not exist."""
 
 
 class DictionariesWasNotLoaded(ProgrammingError, name="DICTIONARIES_WAS_NOT_LOADED", code=156):
