@@ -182,7 +182,10 @@ def _cast_dynamic(
     environment: Environment,
     rule: _Rule,
 ) -> pa.Array:
-    """Convert from or to a Dynamic or a JSON."""
+    """Convert from or to a Dynamic or a JSON. NULL becomes the default of a target without NULL, but is an
+    error where a value is stored."""
+    if rule.lossless:
+        _check_nulls(array, source, target)
 
     def cast(values: pa.Array, inner: types.DataType, outer: types.DataType) -> pa.Array:
         """Convert the values of one type."""
