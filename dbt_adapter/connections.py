@@ -254,7 +254,7 @@ class OlapdbConnectionManager(SQLConnectionManager):
     def run_system(
         self, sql: str, progress: Callable[[Any], None] | None = None
     ) -> tuple[AdapterResponse, list[dict[str, Any]]]:
-        """Run a SYSTEM … VIEW statement and return its rows as dictionaries.
+        """Run a SYSTEM … VIEW statement and return its rows as dictionaries. Log its warnings.
 
         Calls `progress` with each event of the job."""
         handle: Handle = self.get_thread_connection().handle
@@ -262,5 +262,7 @@ class OlapdbConnectionManager(SQLConnectionManager):
         with self.exception_handler(sql):
             result = handle.connection.system(sql, progress)
             rows: list[dict[str, Any]] = result.read_all().to_pylist()
+        for warning in result.statistics.warnings:
+            logger.warning(warning)
         response = AdapterResponse(_message=f"OK {len(rows)}", query_id=result.query_id or None)
         return response, rows

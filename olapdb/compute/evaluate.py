@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -210,6 +211,7 @@ def _comparable(left: DataType, right: DataType) -> bool:
     )
 
 
+@lru_cache(maxsize=4_096)
 def _fit(value: pa.Scalar, arrow: pa.DataType) -> pa.Scalar | None:
     """Return a constant integer in another width, None if it does not fit."""
     try:

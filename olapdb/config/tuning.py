@@ -347,8 +347,8 @@ views share, and arguments that occur several times, are worth more. With two vi
 6.5 ms, 1,000 rows 4.9 ms instead of 5.4 ms, 16,384 rows 12 ms either way."""
 
 CHUNK_IN_CALLER_ROWS_MAX = 1 << 16
-"""Compute the only chunk of a backfill in the caller's thread up to these source rows. Between threads that wait
-for the interpreter a change of threads costs up to 5 ms, twice a chunk."""
+"""Compute chunks one after the other in the caller's thread where one thread computes them and each has at most so
+many source rows. Between threads that wait for the interpreter a change of threads costs up to 5 ms, twice a chunk."""
 
 SORTED_WHOLE_ROWS_MAX = 1 << 18
 """Sort a block before it is split up to this: once, not for each of a thousand partitions. The

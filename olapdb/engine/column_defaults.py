@@ -263,7 +263,7 @@ def _value(
         value = evaluate_array(column.expression, batch, environment)
         source = column.expression.type
         if storing:
-            cast = store_column(value, source, column.type, environment)
+            cast = store_column(value, source, column.type, environment, fills_nulls=True)
         else:
             cast = cast_column(value, source, column.type, environment, strict=True)
     except DataError as error:

@@ -252,11 +252,12 @@ def _merge_values(function: str, inner: DataType, column: pa.Array, groups: Grou
 
 def _without_zero_rows(layout: TableLayout, rows: pa.Table, summed: set[str]) -> pa.Table:
     """Return the rows without those whose sums are all zero (NULL in a Nullable column)."""
-    if not summed:
-        return rows
-    zero: np.ndarray = np.ones(rows.num_rows, bool)
+    zero: np.ndarray | None = None
     for column in layout.table.stored_columns:
         if column.name in summed:
             values = single_chunk(rows.column(column.name))
-            zero &= is_default(values, is_nullable(column.type))
-    return rows if not zero.any() else rows.filter(from_numpy(~zero))
+            empty = is_default(values, is_nullable(column.type))
+            zero = empty if zero is None else zero & empty
+            if not zero.any():  # the usual case: a count is never zero
+                return rows
+    return rows if zero is None else rows.filter(from_numpy(~zero))

@@ -104,7 +104,9 @@ def _scanned(scan: nodes.Scan, block: pa.Table, context: ExecutionContext) -> pa
     keep = RowFilter(conditions, context).mask(batch)
     if not scan.columns:
         return rows_only(batch.num_rows if keep is None else keep.true_count)
-    return batch if keep is None else filter_rows(batch, keep)
+    if keep is None or keep.true_count == batch.num_rows:
+        return batch
+    return filter_rows(batch, keep)
 
 
 def _values(expression: Expression, batch: pa.RecordBatch, context: ExecutionContext) -> pa.Array:

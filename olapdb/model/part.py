@@ -10,8 +10,8 @@ commit.  The catalog replaces every such name when it applies the commit:
 
 from __future__ import annotations
 
+import os
 import time
-import uuid
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -28,7 +28,7 @@ def new_part_id() -> str:
     So the catalog's indexes of parts grow at their end and are purged at their beginning: a commit
     touches one page of each instead of one for each part.
     """
-    return f"{time.time_ns() // 1_000_000:012x}{uuid.uuid4().hex[12:]}"
+    return f"{time.time_ns() // 1_000_000:012x}{os.urandom(10).hex()}"
 
 
 @dataclass(frozen=True, slots=True, order=True)

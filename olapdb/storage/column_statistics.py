@@ -76,6 +76,8 @@ def column_bounds(values: pa.ChunkedArray, data_type: types.DataType) -> ColumnB
         and pa.types.is_integer(values.type)
     ):
         return _integer_bounds(values)
+    if len(values) == 1 and pa.types.is_string(values.type) and not nulls:
+        return _text_bounds(values[0], values[0], nulls)
     values = min_max_candidates(values)
     if isinstance(kind, types.Float) and pc.any(pc.is_nan(values)).as_py():
         return None
@@ -87,6 +89,11 @@ def column_bounds(values: pa.ChunkedArray, data_type: types.DataType) -> ColumnB
         return (low.value, high.value, nulls)
     if isinstance(kind, types.DateTime | types.DateTime64):
         return (low.value, high.value, nulls)
+    return _text_bounds(low, high, nulls)
+
+
+def _text_bounds(low: pa.Scalar, high: pa.Scalar, nulls: int) -> ColumnBounds | None:
+    """Return the bounds of texts, or of other values that Python has; None for long texts and bytes."""
     try:
         minimum, maximum = low.as_py(), high.as_py()
     except UnicodeDecodeError:  # bytes, which JSON cannot carry

@@ -33,6 +33,8 @@ _FORMATS = {
     pa.uint64(): "Q",
 }
 """The format of an integer in `struct`, by Arrow type."""
+_EXACT_INTEGERS = {pa.float32(): 1 << 24, pa.float64(): 1 << 53}
+"""The largest integer up to which a float type holds all integers."""
 _UNIT_MICROSECONDS = {"s": 1_000_000, "ms": 1_000, "us": 1}
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MICROSECOND = datetime.timedelta(microseconds=1)
@@ -133,10 +135,15 @@ def _fixed(values: Sequence[object], kind: type, arrow: pa.DataType) -> tuple[by
             return None
     if kind is datetime.datetime and pa.types.is_timestamp(arrow):
         return _timestamps(values, arrow)
-    if kind is float and arrow in (pa.float64(), pa.float32()):
+    if kind is float and arrow in _EXACT_INTEGERS:
         floats = np.array([0.0 if v is None else v for v in values])
         with np.errstate(over="ignore"):
             return (floats.astype(arrow.to_pandas_dtype()).tobytes(),)
+    if kind is int and arrow in _EXACT_INTEGERS:
+        numbers = [v for v in values if isinstance(v, int)]
+        if max(map(abs, numbers)) > _EXACT_INTEGERS[arrow]:
+            return None
+        return (np.array([v or 0 for v in values], arrow.to_pandas_dtype()).tobytes(),)
     if kind is bytes and pa.types.is_fixed_size_binary(arrow):
         width = arrow.byte_width
         parts = [value if isinstance(value, bytes) else bytes(width) for value in values]

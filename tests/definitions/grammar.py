@@ -9,6 +9,7 @@ from tests.definitions.forms import Forms
 from tests.definitions.handles import Handles
 from tests.definitions.history import History
 from tests.definitions.later import Later
+from tests.definitions.objects import Objects
 from tests.definitions.queries import QueryDraft, draw_query
 from tests.definitions.steps import Script, script_of
 from tests.definitions.swaps import Swaps
@@ -31,16 +32,24 @@ class Definition:
 def draw_script(seed: int) -> Script:
     """Draw the script of a seed."""
     chance = random.Random(seed)
-    drawing = _Drawing(chance, Forms(seed), Later(seed), Swaps(seed), Handles(seed))
+    drawing = _Drawing(chance, Forms(seed), Later(seed), Swaps(seed), Handles(seed), Objects(seed))
     return script_of(drawing.texts(), seed)
 
 
 class _Drawing:
     def __init__(
-        self, chance: random.Random, forms: Forms, later: Later, swaps: Swaps, handles: Handles
+        self,
+        chance: random.Random,
+        forms: Forms,
+        later: Later,
+        swaps: Swaps,
+        handles: Handles,
+        objects: Objects,
     ) -> None:
         self.chance, self.forms, self.later, self.swaps = chance, forms, later, swaps
-        self.handles = handles
+        self.handles, self.objects = handles, objects
+        if objects.has_dictionaries:
+            forms.newest.has_dictionaries = True
         self.definition = Definition()
         self.said: list[str] = []
 
@@ -50,6 +59,7 @@ class _Drawing:
         for at in range(chance.choices((1, 2), (80, 20))[0]):
             table = self.later.table(draw_source(chance, ("s", "r")[at], key_type))
             table = self.forms.documents.table(self.forms.latest.table(table))
+            table = self.objects.source(table)
             self._create(table)
             definition.sources.append(table.name)
         for at in range(chance.choices((0, 1, 2), (25, 60, 15))[0]):
@@ -78,6 +88,7 @@ class _Drawing:
                 self.said += history.insert()
         self.said += history.insert()
         self.said += self.swaps.refreshed_view(definition.tables[definition.sources[0]])
+        self.said += self.objects.chain(definition)
         for _ in range(chance.randint(5, 12)):
             self.said += self.forms.latest.with_settings(history.step())
             self.said += self.forms.latest.step(
@@ -87,6 +98,7 @@ class _Drawing:
                 [definition.tables[n] for n in definition.sources]
             )
             self.said += self.swaps.step(definition)
+            self.said += self.objects.step(definition, self.forms.newest.drawn)
             self.said += self.handles.step(
                 [(name, query.text) for name, (query, _) in definition.views.items()]
             )

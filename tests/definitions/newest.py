@@ -36,6 +36,33 @@ class ArrayAggregate:
         return f"AggregateFunction({self.function}, {self.types})"
 
 
+@dataclass(frozen=True)
+class DrawnDictionary:
+    """A dictionary over a table, with the attribute `number`; `given` are the columns of the table that an
+    INSERT gives."""
+
+    name: str
+    table: str
+    key: Field
+    number: Field
+    layout: str
+    given: tuple[str, ...]
+
+    @property
+    def has_tuples(self) -> bool:
+        """Whether its key is a tuple."""
+        return self.layout.startswith("COMPLEX")
+
+    def ddl(self, name: str, table: str) -> str:
+        """Return the statement that creates it under another name, over another table."""
+        kind = self.key.type.removeprefix("LowCardinality(").removesuffix(")")
+        return (
+            f"CREATE DICTIONARY {name} ({self.key.name} {kind}, {self.number.name}"
+            f" {value_type(self.number.type)}) PRIMARY KEY {self.key.name}"
+            f" SOURCE(CLICKHOUSE(TABLE '{table}')) LAYOUT({self.layout}) LIFETIME(0)"
+        )
+
+
 class Newest:
     """A source of the newest forms for one script; a quarter of the scripts have some."""
 
@@ -43,8 +70,7 @@ class Newest:
         self.chance = random.Random(f"newest {seed}")
         self.used = self.lot(0.25)
         self.has_dictionaries = self.used and self.lot(0.6)
-        self._dictionaries: list[tuple[str, Field, Field, bool]] = []
-        """Each dictionary's name, key, attribute, and whether its key is a tuple."""
+        self.drawn: list[DrawnDictionary] = []
 
     def lot(self, share: float) -> bool:
         """Return True with the given probability."""
@@ -65,24 +91,21 @@ class Newest:
             layout = "COMPLEX_KEY_HASHED()"
             if key.type.startswith("UInt"):
                 layout = self.chance.choice((layout, "HASHED()", "FLAT()"))
-            self._dictionaries.append((name, key, number, layout.startswith("COMPLEX")))
-            kind = key.type.removeprefix("LowCardinality(").removesuffix(")")
-            said.append(
-                f"CREATE DICTIONARY {name} ({key.name} {kind}, {number.name}"
-                f" {value_type(number.type)}) PRIMARY KEY {key.name}"
-                f" SOURCE(CLICKHOUSE(TABLE '{table.name}')) LAYOUT({layout}) LIFETIME(0)"
-            )
+            given = tuple(f.name for f in table.fields if f.is_given)
+            self.drawn.append(DrawnDictionary(name, table.name, key, number, layout, given))
+            said.append(self.drawn[-1].ddl(name, table.name))
         return said
 
     def looked_up(self, keys: Sequence[tuple[str, str]]) -> tuple[str, str] | None:
         """Return a lookup by one of the keys, as (text, type) each, and its type; mostly None."""
-        if not self._dictionaries or not keys or not self.lot(0.35):
+        if not self.drawn or not keys or not self.lot(0.35):
             return None
-        name, key, number, is_tuple = self.chance.choice(self._dictionaries)
-        text = next((text for text, type_ in keys if type_ == key.type), None)
+        drawn = self.chance.choice(self.drawn)
+        name, number = drawn.name, drawn.number
+        text = next((text for text, type_ in keys if type_ == drawn.key.type), None)
         if text is None:
             return None
-        text = f"tuple({text})" if is_tuple else text
+        text = f"tuple({text})" if drawn.has_tuples else text
         kind = value_type(number.type)
         return self.chance.choice(
             [

@@ -1,6 +1,8 @@
-"""Pairs of mechanisms that could make a view's verdict false: the scripts of `pairs.sql`, mended at their end.
+"""Pairs of mechanisms that could make a view's verdict false: the scripts of `pairs.sql` and `histories.sql`, mended
+at their end.
 
-Each exchanges, renames, retypes or changes by a setting what a view reads or writes, between two proofs."""
+Each exchanges, renames, retypes or changes by a setting what a view reads or writes, between two proofs. Those of
+`histories.sql` are done to one warehouse of three views, which their `prelude` makes."""
 
 from __future__ import annotations
 
@@ -13,8 +15,16 @@ from tests.definitions.steps import MEND, Script, Step, read_script
 
 pytestmark = pytest.mark.feature("provability")
 
-_BLOCKS = (Path(__file__).parent / "pairs.sql").read_text().split("--= ")[1:]
-PAIRS = {block.partition("\n")[0]: block.partition("\n")[2] for block in _BLOCKS}
+
+def blocks_of(name: str) -> dict[str, str]:
+    """Return the blocks of a file by their names."""
+    blocks = (Path(__file__).parent / name).read_text().split("--= ")[1:]
+    return {block.partition("\n")[0]: block.partition("\n")[2] for block in blocks}
+
+
+_HISTORIES = blocks_of("histories.sql")
+_PRELUDE, _END = _HISTORIES.pop("prelude"), _HISTORIES.pop("end")
+PAIRS = blocks_of("pairs.sql") | {n: _PRELUDE + text + _END for n, text in _HISTORIES.items()}
 
 
 @pytest.mark.parametrize("name", PAIRS)

@@ -47,11 +47,13 @@ class _Rule:
     """The strictness of a conversion.
 
     `strict`: a text that does not parse is an error for a Nullable target too.  `lossless`: so is a
-    value that the conversion would change, see `olapdb.functions.casts.lossless`.
+    value that the conversion would change, see `olapdb.functions.casts.lossless`, and NULL where the
+    target has none. `fills_nulls`: NULL of a Dynamic becomes the target's default nevertheless.
     """
 
     strict: bool
     lossless: bool = False
+    fills_nulls: bool = False
 
 
 _STRICT = _Rule(strict=True)
@@ -77,13 +79,20 @@ def cast_column(
 
 
 def store_column(
-    column: Column, source: types.DataType, target: types.DataType, environment: Environment
+    column: Column,
+    source: types.DataType,
+    target: types.DataType,
+    environment: Environment,
+    *,
+    fills_nulls: bool = False,
 ) -> Column:
     """Convert as a strict `cast_column`, but refuse values that would change with a DataError.
 
-    INSERTs, views and UPDATEs store values this way. The error has the `row`.
+    INSERTs, views and UPDATEs store values this way. The error has the `row`. With `fills_nulls` NULL of a
+    Dynamic becomes the target's default, as DEFAULT expressions of ClickHouse do.
     """
-    return _cast_column(column, source, target, environment, _Rule(strict=True, lossless=True))
+    rule = _Rule(strict=True, lossless=True, fills_nulls=fills_nulls)
+    return _cast_column(column, source, target, environment, rule)
 
 
 def _cast_column(
@@ -180,7 +189,10 @@ def _cast_dynamic(
     environment: Environment,
     rule: _Rule,
 ) -> pa.Array:
-    """Convert from or to a Dynamic or a JSON."""
+    """Convert from or to a Dynamic or a JSON. NULL becomes the default of a target without NULL, but is an
+    error where a value is stored."""
+    if rule.lossless and not rule.fills_nulls:
+        _check_nulls(array, source, target)
 
     def cast(values: pa.Array, inner: types.DataType, outer: types.DataType) -> pa.Array:
         """Convert the values of one type."""

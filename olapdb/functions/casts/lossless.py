@@ -116,6 +116,9 @@ def convert(
     match source, target:
         case (types.String() | types.FixedString(), _):
             return _from_text(columns.unpadded(array), target, zone, cast)
+        case (types.Float() | types.Decimal(), types.Enum()):
+            codes = convert(array, source, target.number_type, zone, cast)
+            return cast(codes, target.number_type, target)
         case (types.Integer(), types.Integer()):
             _refuse_outside(array, source, target, zone)
             return cast(array, source, target)
@@ -245,8 +248,9 @@ def _refuse_many_digits(
 
 def _negative(array: pa.Array, data_type: types.DataType) -> np.ndarray:
     """Return for each value whether it is below zero. An unsigned wide number is not, whatever decimal its
-    bytes are."""
-    if isinstance(data_type, types.WideNumber) and not data_type.signed:
+    bytes are, and no Bool is."""
+    unsigned = isinstance(data_type, types.WideNumber) and not data_type.signed
+    if unsigned or isinstance(data_type, types.Boolean):
         return np.zeros(len(array), bool)
     zero = pa.scalar(0, array.type)
     return to_numpy(pc.less(array, zero))

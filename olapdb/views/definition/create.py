@@ -118,8 +118,8 @@ def create_view(
         committed = publish(composed, origin)
         if finishing is not None:
             finishing.keep(read_view, (view.id, target.id), committed.number)
-        warnings = (f"It cannot be proven: {view.unprovable}",) if view.unprovable else ()
-        return CreatedView(view, target, True, warnings)
+        told = f"{view.database}.{view.name} cannot be proven: {view.unprovable}"
+        return CreatedView(view, target, True, (told,) if view.unprovable else ())
 
     policy = RetryPolicy(
         "CREATE MATERIALIZED VIEW",

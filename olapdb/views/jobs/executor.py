@@ -24,7 +24,8 @@ POLL_SECONDS = 0.1
 """Seconds between two calls of `stop` while chunks are computed."""
 ROWS_OF_A_THREAD_MIN = 8_192
 """Chunks of fewer rows on average are computed by one thread: Python holds the interpreter lock for most of
-their time, so that several threads wait for each other (2,000 chunks of 10 rows: 6 s, 8 s with two)."""
+their time, so that several threads wait for each other (2,000 chunks of 10 rows: 6 s, 8 s with two). If none is large, the
+caller's thread is that one."""
 
 
 def never_stop() -> bool:
@@ -79,13 +80,15 @@ class InProcessExecutor:
     ) -> Iterator[StagedChunk | FailedChunk]:
         """Yield each chunk as `Executor.run` does. Delete the files of computed chunks that were
         not yielded."""
-        if len(tasks) == 1 and tasks[0].rows <= tuning.CHUNK_IN_CALLER_ROWS_MAX:
-            yield self._compute_here(tasks[0], stop)
+        rows = [task.rows for task in tasks]
+        threads = max(1, min(self.threads, len(tasks)))
+        if sum(rows) < len(tasks) * ROWS_OF_A_THREAD_MIN:
+            threads = 1
+        if threads == 1 and max(rows, default=0) <= tuning.CHUNK_IN_CALLER_ROWS_MAX:
+            for task in tasks:
+                yield self._compute_here(task, stop)
             return
         remaining_tasks = list(reversed(tasks))
-        threads = max(1, min(self.threads, len(tasks)))
-        if sum(task.rows for task in tasks) < len(tasks) * ROWS_OF_A_THREAD_MIN:
-            threads = 1
         ended = threading.Event()
         running: set[Future[StagedChunk | FailedChunk]] = set()
         outcomes: deque[StagedChunk | FailedChunk] = deque()

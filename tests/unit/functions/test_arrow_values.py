@@ -90,6 +90,8 @@ def test_any_values(values: list[object], arrow: pa.DataType) -> None:
         ([b"a", None, b"\xff"], pa.large_binary()),
         ([b"ab", None, b"\xff\0"], pa.binary(2)),
         ([1.5, None, float("-inf")], pa.float64()),
+        ([3, None, -(2**53)], pa.float64()),
+        ([3, None, 2**24], pa.float32()),
         ([datetime.date(1, 1, 1), None, datetime.date(9999, 12, 31)], pa.date32()),
         ([-719162, None, 2932896], pa.date32()),
         ([-1, None, 2**40], pa.timestamp("s", "UTC")),
@@ -109,6 +111,13 @@ def test_values_of_one_class(values: list[object], arrow: pa.DataType) -> None:
     assert scalar_of(values[0], arrow).equals(pa.array(values[:1], arrow)[0])
 
 
+@pytest.mark.parametrize(
+    ("values", "arrow"), [([2**53 + 1], pa.float64()), ([2**24 + 1, 1], pa.float32())]
+)
+def test_integers_that_no_float_is_go_to_arrow(values: list[object], arrow: pa.DataType) -> None:
+    assert packed(values, arrow) is None
+
+
 def test_many_values() -> None:
     values = list(range(VALUES_MAX_WITHOUT_PANDAS + 1))
     assert array_of(values, pa.int32()).equals(pa.array(values, pa.int32()))
@@ -118,7 +127,7 @@ def test_pandas_is_not_imported() -> None:
     script = (
         "import pyarrow as pa, sys\n"
         "from olapdb.types.arrow_values import array_of\n"
-        "for values, arrow in ([1, None], pa.int8()), (['a'], pa.string()), ([2.0], pa.float64()):\n"
+        "for values, arrow in ([1, None], pa.int8()), (['a'], pa.string()), ([2.0], pa.float64()), ([2], pa.float64()):\n"
         "    array_of(values, arrow)\n"
         "for arrow in pa.date32(), pa.timestamp('s', 'UTC'):\n"
         "    array_of([1, None], arrow)\n"

@@ -115,6 +115,8 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("DateTime64(3)", MOMENT(2024, 1, 5, 1, 2, 3, 123_400), "'2024-01-05 01:02:03.1234'"),
     ("FixedString(2)", "abc", "'abc'"),
     ("Bool", 2, "2"),
+    ("Enum8('a' = 1, 'b' = 2)", 1.5, "1.5"),
+    ("Enum8('a' = 1, 'b' = 2)", Decimal("1.5"), "toDecimal32(1.5, 1)"),
     ("Array(UInt8)", [1, 300], "[1, 300]"),
     ("Map(String, UInt8)", {"a": 300}, "map('a', 300)"),
 ]
@@ -135,6 +137,7 @@ KEPT: list[tuple[str, Any, str]] = [
     ("DateTime64(3)", MOMENT(1960, 1, 5, 1, 2, 3, 123_000), "'1960-01-05 01:02:03.123'"),
     ("FixedString(2)", "ab", "'ab'"),
     ("Bool", True, "true"),
+    ("Enum8('a' = 1, 'b' = 2)", "b", "'b'"),
     ("String", "x", "'x'"),
     ("Array(UInt8)", [1, 255], "[1, 255]"),
 ]

@@ -126,5 +126,5 @@ def test_a_view_that_cannot_be_proven_is_warned_about(connection: Connection) ->
         )
         ((kind, text),) = cursor.messages
     assert kind is olapdb.Warning
-    assert text.startswith("It cannot be proven: ")
+    assert text.startswith("default.first_rows cannot be proven: ")
     assert verdict(connection, "first_rows") == "unproven"

@@ -239,6 +239,53 @@ def test_nulls(connection: Connection) -> None:
     assert verdict(connection, "v") == "proven"
 
 
+@pytest.mark.parametrize(
+    ("source", "value", "data_type"),
+    [
+        ("Dynamic", "NULL", "UInt8"),
+        ("Dynamic", "NULL", "String"),
+        ("Dynamic", "NULL", "JSON"),
+        ("Dynamic", "NULL", "Array(UInt8)"),
+        ("Variant(Int64, String)", "NULL", "UInt8"),
+        ("Float64", "1.5", "Enum8('a' = 1, 'b' = 2)"),
+        ("Decimal(9, 2)", "1.25", "Enum8('a' = 1, 'b' = 2)"),
+        ("Int128", "2", "Bool"),
+        ("UInt256", "2", "Bool"),
+    ],
+)
+def test_values_of_other_kinds_fail_the_insert(
+    connection: Connection, source: str, value: str, data_type: str
+) -> None:
+    connection.execute(f"CREATE TABLE r (v {source}) ENGINE = MergeTree ORDER BY tuple()")
+    connection.execute(f"CREATE TABLE t (v {data_type}) ENGINE = MergeTree ORDER BY tuple()")
+    view(connection, "SELECT v FROM r")
+    with pytest.raises(DataError, match=r"olumn v of default\.t.*pushing to view default\.v"):
+        connection.execute(f"INSERT INTO r SELECT CAST({value} AS {source})")
+    assert rows(connection, "SELECT count() FROM r") == [(0,)]
+
+
+@pytest.mark.parametrize(
+    ("source", "value", "data_type", "stored"),
+    [
+        ("Dynamic", "NULL", "Nullable(UInt8)", None),
+        ("Dynamic", "5", "UInt8", 5),
+        ("Float64", "2", "Enum8('a' = 1, 'b' = 2)", "b"),
+        ("Int128", "1", "Bool", True),
+        ("UInt256", "0", "Bool", False),
+    ],
+)
+def test_values_of_other_kinds_that_fit(
+    connection: Connection, source: str, value: str, data_type: str, stored: object
+) -> None:
+    connection.execute(f"CREATE TABLE r (v {source}) ENGINE = MergeTree ORDER BY tuple()")
+    connection.execute(f"CREATE TABLE t (v {data_type}) ENGINE = MergeTree ORDER BY tuple()")
+    view(connection, "SELECT v FROM r")
+    connection.execute(f"INSERT INTO r SELECT CAST({value} AS {source})")
+    assert rows(connection, "SELECT v FROM t") == [(stored,)]
+    connection.execute("SYSTEM RECONCILE VIEW v")
+    assert verdict(connection, "v") == "proven"
+
+
 def test_a_literal_that_does_not_fit(connection: Connection) -> None:
     connection.execute("CREATE TABLE t (v UInt8) ENGINE = MergeTree ORDER BY v")
     with pytest.raises(CannotConvertType, match="300"):
