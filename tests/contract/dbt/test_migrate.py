@@ -303,7 +303,7 @@ STRANGER = {
     "group by user having n > 8",
     "models/marts/of_a_view.sql": "{{ config(order_by='user') }}\n"
     "select user, count() as n from {{ ref('staged') }} group by user",
-    "models/reader.sql": "select sum(n) as n from {{ ref('frequent') }} final",
+    "models/reader.sql": "select sum(f.n) as n from {{ ref('frequent') }} f final",
     "models/known.sql": "{{ config(materialized='dictionary', primary_key='user', fields=[], "
     "layout='HASHED()', lifetime='60') }}\nselect distinct user from {{ source('raw', 'web') }}",
 }
