@@ -119,7 +119,8 @@ def _decide(
     materialized = model.materialized
     if model.rewritten == READER:
         note = f"It wrote into another model's table, which is the incremental_mv now. {_OF_TARGET}"
-        return Decision(model, "view", {"materialized": "'view'"}, (), (note,))
+        config = new_config(model, "view", drop=("ttl",))
+        return Decision(model, "view", config, (), (note, *dropped_notes(model, "view")))
     if materialized in _VIEWS or model.rewritten:
         return _decide_view(model, query, reason, writers, decisions)
     if materialized in ("incremental", "distributed_incremental"):
@@ -261,6 +262,11 @@ def _maintained(model: ModelFile, split: SplitQuery, today: tuple[str, ...]) -> 
         ]
     elif model.rewritten:
         notes.append("It is the view and its table in one: the view that wrote into it is its SQL.")
+        if model.unfilled:
+            notes.append(
+                f"{', '.join(model.unfilled)} of the table is gone, since no view fills it: add it to the "
+                "SELECT if readers need it."
+            )
     config = new_config(model, "incremental_mv", drop=tuple(drop))
     if model.rewritten == SHARED:
         config["target"] = repr(model.target)

@@ -26,7 +26,7 @@ class ModelFile:
     which `call` is the last; `problem` says why the call could not be read, "" if it could.
 
     `inherited` is what YAML gives. `rewritten` says what `explicit_targets` made of the text, "" for the file's own; `target` is
-    then the model whose table it wrote into."""
+    then the model whose table it wrote into, and `unfilled` are columns of a table that its view does not fill."""
 
     name: str
     path: Path
@@ -37,6 +37,7 @@ class ModelFile:
     inherited: Mapping[str, Any] = field(default_factory=dict)
     rewritten: str = ""
     target: str = ""
+    unfilled: tuple[str, ...] = ()
 
     @property
     def materialized(self) -> str:

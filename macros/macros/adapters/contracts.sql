@@ -19,7 +19,8 @@
   {#- The statement that fills the model has these settings, which may make a column Nullable. -#}
   {%- set settings = adapter.query_settings(model['config'])
         if config.get('materialized') in ('table', 'incremental') else '' -%}
-  {{ return(get_column_schema_from_query(sql ~ '\n' ~ settings)) }}
+  {#- Not dbt's macro, which puts the query into a subquery, where settings cannot be. -#}
+  {{ return(adapter.get_column_schema_from_query(sql ~ '\n' ~ settings)) }}
 {% endmacro %}
 
 {% macro olapdb__get_table_columns_and_constraints() %}

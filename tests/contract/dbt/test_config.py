@@ -278,7 +278,7 @@ class TestQuerySettings:
 
     @pytest.fixture(scope="class")
     def models(self) -> dict[str, str]:
-        config = "{{ config(materialized='%s', query_settings={'join_use_nulls': 1}) }}"
+        config = "{{ config(materialized='%s', query_settings={'join_use_nulls': 1, 'max_threads': 1}) }}"
         columns = "[{name: k, data_type: UInt8}, {name: v, data_type: Nullable(UInt8)}]"
         promised = f"{{config: {{contract: {{enforced: true}}}}, columns: {columns}}}"
         return {

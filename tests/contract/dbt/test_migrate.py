@@ -290,13 +290,14 @@ STRANGER = {
     "models/sources.yml": "sources: [{name: raw, schema: raw, tables: [{name: web}, {name: app}]}]",
     "models/staged.sql": "select * from {{ source('raw', 'web') }}",
     "models/marts/visits.sql": "{{ config(materialized='table', engine='AggregatingMergeTree', "
-    "order_by='day', repopulate_from_mvs_on_full_refresh=True) }}\nselect toDate(0) as day where 0",
+    "order_by='day', repopulate_from_mvs_on_full_refresh=True) }}\nselect toDate(0) as day, 0 as n, 0 as later where 0",
     "models/marts/visits_app.sql": "{{ config(catchup=False) }}\n"
     "{{ materialization_target_table(ref('visits')) }}\n"
     "select day, count() as n from {{ source('raw', 'app') }} group by day",
     "models/marts/unit.yml": "unit_tests: [{name: of_app, model: visits_app, given: [{input: "
     "\"source('raw', 'app')\", rows: [{day: '2024-01-20'}]}, {input: ref('visits'), rows: []}], "
     "expect: {rows: [{day: '2024-01-20', n: 1}]}}]",
+    "models/marts/web.yml": "models: [{name: visits_app, config: {external_target: visits}}]",
     "models/marts/visits_web.sql": "{{ materialization_target_table(ref('visits')) }}\n"
     "select day, count() as n from {{ source('raw', 'web') }} group by day",
     "models/marts/frequent.sql": "select user, count() as n from {{ source('raw', 'web') }} "
@@ -319,6 +320,7 @@ def test_explicit_targets_inherited_engines_views_and_dictionaries(
     assert main([str(tmp_path / "old"), "--out", str(out)]) == 0
     report = capsys.readouterr().out
     for line in (
+        "later of the table is gone, since no view fills it",
         "Its unit test of_app is of SQL that is in models/marts/visits.sql now: set model: visits",
         "models/marts/visits.sql: table → incremental_mv",
         "models/marts/visits_app.sql: materialized_view → view",
