@@ -90,6 +90,7 @@ _ANSWERS: Mapping[str, str] = {
     "definer": "the warehouse has one user. Remove it.",
     "inserts_only": "it is called incremental_strategy='append'.",
     "materialization_target_table": "it is called target, the name of the model that owns it.",
+    "external_target": "it is called target, the name of the model that owns it.",
     "target_table": "it is called target, the name of the model that owns it.",
 }
 """What to do instead of keys of dbt-clickhouse that no materialization has."""

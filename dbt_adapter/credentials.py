@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -93,6 +94,9 @@ class OlapdbCredentials(Credentials):
         return tuple(f.name for f in fields(self) if f.name != "project_folder")
 
 
+_URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
+
+
 def _raise_for(problems: list[str]) -> None:
     """Raise one DbtRuntimeError for the mistakes of a profile, nothing if there are none."""
     if len(problems) == 1:
@@ -113,6 +117,11 @@ def _value_mistakes(data: Mapping[str, Any]) -> Iterator[str]:
     path = data.get("path", MEMORY)
     if not isinstance(path, str) or not path:
         yield f"path is the warehouse's folder or {MEMORY}, not {path!r}."
+    elif _URL.match(path):
+        yield (
+            f"path is a folder of this machine, and {path} is a URL. Mount the storage, and give the "
+            "folder."
+        )
     engine = data.get("backfill_engine", "in_process")
     if engine not in BACKFILL_ENGINES:
         yield f"backfill_engine is {any_of(BACKFILL_ENGINES)}, not {engine!r}."

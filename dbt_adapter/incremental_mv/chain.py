@@ -2,7 +2,7 @@
 
 The target's rows are partial states of each key. So a chained model may only use functions that give
 the same over partial and over finished rows: the sum of a count or a sum, the minimum of a minimum,
-the maximum of a maximum, and the -Merge of a state. Keys are plain values.
+the maximum of a maximum, and the -Merge or -MergeState of a state. Keys are plain values.
 """
 
 from __future__ import annotations
@@ -284,7 +284,8 @@ def _check_call(call: nodes.Function, column: str, scope: _Scope) -> None:
     plain = not others and call.filter is None and not call.distinct
     if plain and meaning in _ONE_TO_ONE.get(lowered, ()):
         return
-    if plain and meaning == "state" and lowered == f"{function}merge".lower():
+    merges = (f"{function}merge".lower(), f"{function}mergestate".lower())
+    if plain and meaning == "state" and lowered in merges:
         return
     raise refuse(
         f"column {column}: {to_sql(call)} over {scope.upstream.model}",

@@ -7,6 +7,7 @@ from dbt_common.exceptions import DbtDatabaseError
 
 from .backfill_scope import scope_partitions
 from .differences import Differences, compare
+from .live import reading_error
 from .model_run import ModelRun
 from .progress import backfill
 from .warehouse import Health
@@ -138,6 +139,17 @@ def replay(run: ModelRun, slices: str = "") -> None:
     run.rows += rows
 
 
+def require_readable(run: ModelRun, consequence: str) -> None:
+    """Raise DbtDatabaseError, which says the `consequence`, if a computed column of the model fails on
+    the stored rows, so that every reader would get its error."""
+    definition, names = run.definition, run.names
+    error = reading_error(run.warehouse, definition.read_query(names), definition.column_kinds)
+    if error:
+        raise DbtDatabaseError(
+            f"{names} cannot be read, since a column fails on the stored rows: {error} {consequence}"
+        )
+
+
 def restore_live(run: ModelRun, differences: Differences) -> None:
     """Put back what was altered by hand, bring the read view to the model, record the definition."""
     warehouse, names = run.warehouse, run.names
@@ -151,6 +163,7 @@ def restore_live(run: ModelRun, differences: Differences) -> None:
         warehouse.run(f"ALTER TABLE {target} {differences.by_hand}")
         run.steps.append("ALTER TARGET")
     if differences.read_view:
+        require_readable(run, "The read view stays as it was. Mend the expression.")
         if not differences.model_changed and not changed:
             run.warn("its read view was changed or dropped by hand, and is put back.")
         else:

@@ -6,7 +6,7 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import CompilationError
 
 from .change import decide_change
-from .completion import replay
+from .completion import replay, require_readable
 from .differences import Differences, compare
 from .model_run import ModelRun
 from .warehouse import Health, ModelState
@@ -106,6 +106,12 @@ def rebuild(run: ModelRun, state: ModelState, step: str) -> None:
     _run_rebuild(run, step, clauses)
     if with_read_view:
         logger.info(f"{run.names}: the read view {run.relation} reads the new version now.")
+        models = f"{{models: [{run.names.model}]}}"
+        require_readable(
+            run,
+            "The rebuild is done. Mend the expression, or bring the previous version back: dbt "
+            f"run-operation rollback --args '{models}'",
+        )
 
 
 def _reads(state: ModelState) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dbt_common.exceptions import CompilationError, DbtDatabaseError
 
-from .completion import create_filled, fill_first_gap, is_filled_at_once
+from .completion import create_filled, fill_first_gap, is_filled_at_once, require_readable
 from .differences import target_fits
 from .model_run import ModelRun
 from .shared_target import rows_left_by_a_trigger
@@ -23,6 +23,7 @@ def create_model(run: ModelRun, state: ModelState) -> None:
     try:
         if at_once:
             create_filled(run, statement)
+            _require_readable(run)
             return
         warehouse.run(statement)
     except DbtDatabaseError:
@@ -38,7 +39,20 @@ def create_model(run: ModelRun, state: ModelState) -> None:
     fill_first_gap(run)
     if state.read_view is not None and state.read_view.engine == "MaterializedView":
         warehouse.run(f"DROP VIEW {run.relation}")  # refreshed on a schedule until now
+    require_readable(run, NOT_READABLE)
     warehouse.run(definition.create_read_view(names))
+
+
+NOT_READABLE = "Its rows are stored, and it has no read view until the expression is mended."
+
+
+def _require_readable(run: ModelRun) -> None:
+    """Drop the read view that was just made, and raise DbtDatabaseError, if nobody can read it."""
+    try:
+        require_readable(run, NOT_READABLE)
+    except DbtDatabaseError:
+        run.warehouse.run(f"DROP VIEW {run.relation}")
+        raise
 
 
 def first_statements(run: ModelRun, state: ModelState) -> list[str]:

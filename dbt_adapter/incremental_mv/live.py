@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from dbt_common.exceptions import DbtDatabaseError
+
 from olapdb.bind.analysis import referenced_tables
 from olapdb.errors import Error
 from olapdb.sql.format import to_sql
 from olapdb.sql.nodes import TableName
 from olapdb.sql.parser import parse_query
 
-from ..relation import string_literal
+from ..relation import quote, string_literal
 from .model_definition import read_view_select
 from .names import ModelNames
 from .warehouse import Warehouse
@@ -38,6 +42,37 @@ def read_view_problem(warehouse: Warehouse, names: ModelNames) -> str:
         f"the read view {names} is not the one that belongs to its trigger: it reads "
         f"{tables[0]['as_select']}"
     )
+
+
+def reading_problem(warehouse: Warehouse, names: ModelNames) -> str:
+    """Return why the model cannot be read, "" if it can.
+
+    A trigger whose adapter recorded no read view is not looked at."""
+    view = warehouse.view(names)
+    if view is None or view.read is None:
+        return ""
+    query = read_view_select(warehouse.named(names.database, names.model), *view.read)
+    error = reading_error(warehouse, query, view.column_kinds)
+    return (
+        f"{names} cannot be read, since a column fails on the stored rows: {error}" if error else ""
+    )
+
+
+def reading_error(
+    warehouse: Warehouse, query: str, column_kinds: Mapping[str, tuple[str, str]]
+) -> str:
+    """Return the error of computing the model's columns from its stored rows, "" if there is none.
+
+    `query` is that of the read view. Only an expression over aggregates can fail: it is computed when the
+    model is read, from the states of all rows, and not when they are stored."""
+    computed = [quote(name) for name, (kind, _) in column_kinds.items() if kind == "expression"]
+    if not computed:
+        return ""
+    try:
+        warehouse.rows(f"SELECT sum(ignore({', '.join(computed)})) AS ignored FROM ({query})")
+    except DbtDatabaseError as error:
+        return str(error.msg)
+    return ""
 
 
 def trigger_problem(warehouse: Warehouse, names: ModelNames) -> str:

@@ -1,4 +1,4 @@
-"""Backfills with their progress: a line in dbt's log for each chunk, and figures for the results."""
+"""Backfills with their progress: lines in dbt's log, and figures for the results."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ logger = AdapterLogger("olapdb")
 
 CHUNKS_LISTED_MAX = 1000
 """The most chunks that a run's results list; all are counted."""
+LINES_AT_ONCE = 10
+"""The first chunks of a backfill have a line each, of the others one a second, and the last one."""
+LINES_SECONDS = 1.0
 
 
 @dataclass
@@ -38,24 +41,27 @@ class BackfillProgress:
     listed: list[dict[str, object]] = field(default_factory=list)
     _planned: dict[int, int] = field(default_factory=dict)
     _began: float = 0.0
+    _logged: float = 0.0
 
     def __post_init__(self) -> None:
         """Note the time, in case no chunk is planned."""
         self._began = self.clock()
 
     def __call__(self, event: Any) -> None:
-        """Note an event of the job, and log a chunk that was published."""
+        """Note an event of the job, and log a chunk that was published: one of many small ones only in
+        dbt's debug log."""
         if event.phase == "planned":
             if not self._planned:
                 self._began = self.clock()
+            self.rows_total += event.rows - self._planned.get(event.index, 0)
             self._planned[event.index] = event.rows
-            self.rows_total = sum(self._planned.values())
         if event.phase != "published":
             return
         self.chunks += 1
         self.source_rows += event.rows
         self.target_rows += event.target_rows
-        self.elapsed_ms = round((self.clock() - self._began) * 1000)
+        now = self.clock()
+        self.elapsed_ms = round((now - self._began) * 1000)
         if len(self.listed) < CHUNKS_LISTED_MAX:
             self.listed.append(
                 {
@@ -65,7 +71,14 @@ class BackfillProgress:
                     "target_rows": event.target_rows,
                 }
             )
-        logger.info(self.line(event))
+        is_shown = (
+            self.chunks <= LINES_AT_ONCE
+            or self.chunks == len(self._planned)
+            or now - self._logged >= LINES_SECONDS
+        )
+        if is_shown:
+            self._logged = now
+        (logger.info if is_shown else logger.debug)(self.line(event))
 
     @property
     def rows_per_second(self) -> int:
@@ -123,7 +136,7 @@ def backfill(
     partitions: Sequence[str] | None = None,
     threads: int = 0,
 ) -> BackfillProgress:
-    """Run SYSTEM BACKFILL VIEW, log a line for each published chunk, and return its figures.
+    """Run SYSTEM BACKFILL VIEW, log its progress, and return its figures.
 
     `partitions` are ids of partitions of the source, None for all; `threads` the chunks computed at
     a time, 0 for the engine's choice. Raises DbtDatabaseError if a chunk fails; published chunks

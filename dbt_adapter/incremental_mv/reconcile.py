@@ -10,7 +10,7 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import CompilationError
 
 from ..relation import string_literal
-from .live import read_view_problem, trigger_problem
+from .live import read_view_problem, reading_problem, trigger_problem
 from .names import ModelNames
 from .warehouse import Warehouse
 
@@ -80,6 +80,8 @@ def findings(
     if sample is not None and partitions:
         raise CompilationError("reconciled takes partitions or sample, not both.")
     altered = live_findings(warehouse, names)
+    if not altered and not partitions and sample is None:
+        altered = reading_findings(warehouse, names)
     clauses = [f"PARTITION ID {string_literal(p)}" for p in partitions]
     if sample is not None:
         clauses = [f"SAMPLE {positive(sample, 'sample')}"]
@@ -139,6 +141,12 @@ def live_findings(warehouse: Warehouse, names: ModelNames) -> list[Finding]:
         [Finding(names.model, "", altered, repair=repair_command(names))] if altered else []
     )
     return [*trigger_findings(warehouse, names), *of_read_view]
+
+
+def reading_findings(warehouse: Warehouse, names: ModelNames) -> list[Finding]:
+    """Return a finding if the model's expressions fail on the stored rows, so that nobody can read it."""
+    problem = reading_problem(warehouse, names)
+    return [Finding(names.model, "", problem)] if problem else []
 
 
 def trigger_findings(warehouse: Warehouse, names: ModelNames) -> list[Finding]:

@@ -16,9 +16,12 @@ from typing import Any
 
 from dbt_common.exceptions import CompilationError
 
+from olapdb.functions import parse_type
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.sql.parser import parse_one
+from olapdb.types import AggregateFunction, SimpleAggregateFunction
+from olapdb.views.definition.column_conversion import conversion
 
 from ..refreshable.config import is_refreshed
 from ..relation import string_literal
@@ -27,7 +30,7 @@ from .differences import target_difference
 from .errors import refuse
 from .model_definition import ModelDefinition
 from .names import ModelNames
-from .warehouse import Warehouse
+from .warehouse import TableInfo, Warehouse
 
 
 def owner_of(manifest_nodes: Mapping[str, Any], model: Mapping[str, Any]) -> str:
@@ -113,6 +116,7 @@ def into_shared_target(
     shared = replace(
         definition, shares=names.shares, settings="", ttl="", partition_by=partition_by
     )
+    shared = replace(shared, columns=_stored_columns(shared, target))
     difference, _ = target_difference(names, shared, target)
     if not difference and dict(owner.column_kinds) != dict(definition.column_kinds):
         difference = "Columns are finished by other functions there."
@@ -124,6 +128,39 @@ def into_shared_target(
             "CAST(x AS T) AS x gives a column x the type T.",
         )
     return shared
+
+
+def _stored_columns(definition: ModelDefinition, target: TableInfo) -> tuple[tuple[str, str], ...]:
+    """Return the columns of the model, with the types of the target where these hold every value:
+    a LowCardinality(String) is stored as String, a UInt8 as UInt64."""
+    live = parse_one(target.create_table_query)
+    assert isinstance(live, nodes.CreateTable)
+    live_types = {column.name: str(column.type) for column in live.columns}
+    keys_only = bool(definition.group_by)
+    return tuple(
+        (name, live_types[name])
+        if _is_held(data_type, live_types.get(name, data_type), keys_only=keys_only)
+        else (name, data_type)
+        for name, data_type in definition.columns
+    )
+
+
+def _is_held(own: str, stored: str, *, keys_only: bool) -> bool:
+    """Return whether a column of type `own` may be stored as `stored` without another answer.
+
+    With `keys_only` columns that do not merge are keys of GROUP BY."""
+    if own == stored:
+        return False
+    source, target = parse_type(own), parse_type(stored)
+    if isinstance(source, SimpleAggregateFunction) and isinstance(target, SimpleAggregateFunction):
+        if source.function != target.function:
+            return False
+        held = conversion(source.inner, target.inner, source.function, summed=True)
+        return held.kind == "exact"
+    states = (AggregateFunction, SimpleAggregateFunction)
+    if isinstance(source, states) or isinstance(target, states):
+        return False
+    return conversion(source, target, "group" if keys_only else "row").kind == "exact"
 
 
 def refuse_other_target(names: ModelNames, live_target: str, shares: str) -> CompilationError:

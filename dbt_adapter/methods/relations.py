@@ -151,11 +151,14 @@ class RelationMethods(AdapterBase):
             self._tell_stale(new)
 
     def _tell_stale(self, source: OlapdbRelation) -> None:
-        """Log which triggers over the table have stale slices now, and what mends them."""
+        """Log which triggers of models over the table have stale slices now, and what mends them.
+
+        Versions that a rebuild replaced are not named: no run replays them."""
         triggers = self.warehouse().rows(
             "SELECT database, name, stale_slices, mend FROM system.views "
             f"WHERE source_database = {string_literal(source.schema or '')} "
-            f"AND source_table = {string_literal(source.identifier or '')} AND stale_slices > 0"
+            f"AND source_table = {string_literal(source.identifier or '')} AND stale_slices > 0 "
+            "AND standing = ''"
         )
         for trigger in triggers:
             logger.info(

@@ -20,8 +20,8 @@ from ..incremental_mv.model_sql import read_model
 from ..incremental_mv.query_split import SplitQuery, split_query
 from ..incremental_mv.refusals import refuse_clauses
 from . import dictionaries
-from .diagnose import engine_of, order_names, problems
-from .explicit_targets import SHARED, with_own_targets
+from .diagnose import engine_of, order_names, ordered_columns, problems
+from .explicit_targets import READER, SHARED, with_own_targets
 from .microbatch import microbatch_problems
 from .model_text import REF_DATABASE, parsed
 from .new_config import dropped_keys, dropped_notes, keys_without_meaning, new_config
@@ -75,7 +75,11 @@ def decide_all(project: DbtProject) -> list[Decision]:
         if model.config.get("incremental_strategy") == "microbatch":
             today = (*decision.today, *microbatch_problems(model, query, project))
             decision = replace(decision, today=today)
-        notes = (*decision.notes, *_callers(decision, writers, project))
+        notes = (
+            *decision.notes,
+            *_unit_tests(decision, project),
+            *_callers(decision, writers, project),
+        )
         decisions[name] = replace(decision, notes=notes)
 
     for name in sorted(project.models):
@@ -113,9 +117,10 @@ def _decide(
     if model.problem:
         return Decision(model, model.materialized, None, (), (f"left as it is: {model.problem}.",))
     materialized = model.materialized
-    if model.rewritten == "view":
+    if model.rewritten == READER:
         note = f"It wrote into another model's table, which is the incremental_mv now. {_OF_TARGET}"
-        return Decision(model, "view", {"materialized": "'view'"}, (), (note,))
+        config = new_config(model, "view", drop=("ttl",))
+        return Decision(model, "view", config, (), (note, *dropped_notes(model, "view")))
     if materialized in _VIEWS or model.rewritten:
         return _decide_view(model, query, reason, writers, decisions)
     if materialized in ("incremental", "distributed_incremental"):
@@ -197,6 +202,12 @@ def _decide_view(
             "by the key, as incremental_mv."
         )
         return _as_table(model, today, note)
+    if ordered := ordered_columns(split):
+        note = (
+            f"A trigger cannot maintain it. {'; '.join(ordered)} depends on the order in which blocks "
+            "come. Use argMin or argMax over a column that orders the rows, or groupUniqArray for a set."
+        )
+        return _as_table(model, today, note)
     return _maintained(model, split, today)
 
 
@@ -251,6 +262,11 @@ def _maintained(model: ModelFile, split: SplitQuery, today: tuple[str, ...]) -> 
         ]
     elif model.rewritten:
         notes.append("It is the view and its table in one: the view that wrote into it is its SQL.")
+        if model.unfilled:
+            notes.append(
+                f"{', '.join(model.unfilled)} of the table is gone, since no view fills it: add it to the "
+                "SELECT if readers need it."
+            )
     config = new_config(model, "incremental_mv", drop=tuple(drop))
     if model.rewritten == SHARED:
         config["target"] = repr(model.target)
@@ -363,6 +379,19 @@ def _stored(model: ModelFile, becomes: str, changes: dict[str, str], notes: list
         config.pop("post-hook", None)
         config["post_hook"] = hook
     return Decision(model, becomes, config, (), (*notes, *dropped))
+
+
+def _unit_tests(decision: Decision, project: DbtProject) -> Iterator[str]:
+    """Yield what becomes of the unit tests of a view whose SQL has moved to its table's model."""
+    names = project.unit_tests.get(decision.model.name, ())
+    if decision.model.rewritten != READER or not names:
+        return
+    owner = project.models[decision.model.target]
+    listed = f"Its unit test{'s' if len(names) > 1 else ''} {', '.join(names)}"
+    yield (
+        f"{listed} {'are' if len(names) > 1 else 'is'} of SQL that is in {owner.path} now: set model: "
+        f"{owner.name} there, and remove the input ref('{owner.name}')."
+    )
 
 
 # --- direct writes, and what calls a dictionary

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
 from olapdb.bind.syntax import is_not_query, walk
+from olapdb.errors import Error
+from olapdb.functions import parse_type, resolve_aggregate
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.sql.parser import parse_expression
 
 from ..incremental_mv.aggregates import is_call
 from ..incremental_mv.model_sql import output_name
+from ..incremental_mv.query_split import SplitQuery
 from .model_text import REF_DATABASE
 from .project import ModelFile
 
@@ -72,6 +76,23 @@ def _aggregates(model: ModelFile, select: nodes.Select) -> Iterator[str]:
                     f"{name}: {text} is that of one INSERT, and ReplacingMergeTree keeps the newest "
                     "of them: the others are lost."
                 )
+
+
+def ordered_columns(split: SplitQuery) -> list[str]:
+    """Return the columns, with their aggregates, that depend on the order in which rows come."""
+    calls = ((state.name, state.storage.trigger_call) for state in split.states)
+    return [f"{name}: {to_sql(call)}" for name, call in calls if _is_ordered(call)]
+
+
+def _is_ordered(call: nodes.Function) -> bool:
+    """Return whether the result of an aggregate depends on the order of rows. The types of its
+    arguments are not known, so numbers and texts are tried; an aggregate that takes neither is not ordered."""
+    parameters = tuple(p.value for p in call.parameters if isinstance(p, nodes.Literal))
+    for name in ("UInt8", "String"):
+        with suppress(Error):
+            types = (parse_type(name),) * len(call.arguments)
+            return resolve_aggregate(call.name, parameters, types).merge_class == "ordered"
+    return False
 
 
 def _grouping(model: ModelFile, select: nodes.Select) -> Iterator[str]:

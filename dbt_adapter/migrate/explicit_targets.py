@@ -15,7 +15,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from .model_text import ConfigCall
+from olapdb.sql import nodes
+
+from ..incremental_mv.model_sql import output_name
+from .model_text import ConfigCall, parsed
 from .project import DbtProject, ModelFile
 
 OWNER, SHARED, READER = "owner", "shared", "view"
@@ -54,7 +57,26 @@ def _owner(table: ModelFile, view: ModelFile) -> ModelFile:
         call=_without_position(table.call),
         config={**table.config, **of_view},
         rewritten=OWNER,
+        unfilled=_unfilled(table, view),
     )
+
+
+def _unfilled(table: ModelFile, view: ModelFile) -> tuple[str, ...]:
+    """Return the columns of the table that the view does not fill; none if one of their queries cannot
+    be analysed."""
+    filled = _columns(view)
+    return tuple(name for name in _columns(table) if filled and name not in filled)
+
+
+def _columns(model: ModelFile) -> list[str]:
+    """Return the columns of the model's SELECT; none if they cannot be told."""
+    try:
+        query = parsed(_sql(model), ConfigCall(0, 0, {}, {}))
+    except ValueError:
+        return []
+    if not isinstance(query, nodes.Select) or any(isinstance(c, nodes.Star) for c in query.columns):
+        return []
+    return [output_name(column) for column in query.columns]
 
 
 def _reader(view: ModelFile, target: str) -> ModelFile:

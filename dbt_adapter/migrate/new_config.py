@@ -12,6 +12,7 @@ _DROPPED = {
     "mv_on_schema_change": "a changed definition is told by on_definition_change",
     "repopulate_from_mvs_on_full_refresh": "a full refresh always fills the target again",
     "refreshable": "",
+    "external_target": "materialization_target_table names the table",
     "sharding_key": "there are no shards",
     "cluster": "there is no cluster",
     "on_cluster": "there is no cluster",

@@ -26,7 +26,7 @@ class ModelFile:
     which `call` is the last; `problem` says why the call could not be read, "" if it could.
 
     `inherited` is what YAML gives. `rewritten` says what `explicit_targets` made of the text, "" for the file's own; `target` is
-    then the model whose table it wrote into."""
+    then the model whose table it wrote into, and `unfilled` are columns of a table that its view does not fill."""
 
     name: str
     path: Path
@@ -37,6 +37,7 @@ class ModelFile:
     inherited: Mapping[str, Any] = field(default_factory=dict)
     rewritten: str = ""
     target: str = ""
+    unfilled: tuple[str, ...] = ()
 
     @property
     def materialized(self) -> str:
@@ -49,13 +50,15 @@ class DbtProject:
     """A project: its folder, dbt_project.yml, and its SQL models by name.
 
     `others` are its snapshots and seeds. `event_times` names what has an `event_time`: models, seeds
-    and snapshots by name, sources as `source.table`."""
+    and snapshots by name, sources as `source.table`. `unit_tests` are the names of the unit tests of
+    a model, by its name."""
 
     root: Path
     settings: Mapping[str, Any]
     models: Mapping[str, ModelFile]
     others: Mapping[str, ModelFile] = field(default_factory=dict)
     event_times: frozenset[str] = frozenset()
+    unit_tests: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def profile(self) -> str:
@@ -84,7 +87,8 @@ def read_project(root: Path) -> DbtProject:
             models[path.stem] = _model(root, path, {**tree, **own})
     others = {node.name: node for node in _others(root, settings, properties)}
     timed = {n.name for n in (*models.values(), *others.values()) if n.config.get("event_time")}
-    return DbtProject(root, settings, models, others, frozenset(timed | properties.timed_sources))
+    event_times = frozenset(timed | properties.timed_sources)
+    return DbtProject(root, settings, models, others, event_times, properties.unit_tests)
 
 
 def _folders(root: Path, settings: Mapping[str, Any], key: str, default: str) -> list[Path]:
@@ -122,12 +126,13 @@ def _others(root: Path, settings: Mapping[str, Any], properties: Properties) -> 
 
 @dataclass(frozen=True)
 class Properties:
-    """The properties in a project's YAML files: the config of each node by section and name, its file, and the
-    sources that have an `event_time`."""
+    """The properties in a project's YAML files: the config of each node by section and name, its file, the
+    sources that have an `event_time`, and the names of the unit tests by model."""
 
     configs: Mapping[tuple[str, str], Mapping[str, Any]]
     places: Mapping[tuple[str, str], Path]
     timed_sources: frozenset[str]
+    unit_tests: Mapping[str, tuple[str, ...]]
 
     @classmethod
     def read(cls, folders: Iterable[Path]) -> Properties:
@@ -135,6 +140,7 @@ class Properties:
         configs: dict[tuple[str, str], Mapping[str, Any]] = {}
         places: dict[tuple[str, str], Path] = {}
         timed: set[str] = set()
+        unit_tests: dict[str, tuple[str, ...]] = {}
         for folder in dict.fromkeys(folders):
             for path in sorted([*folder.rglob("*.yml"), *folder.rglob("*.yaml")]):
                 content = _yaml(path)
@@ -144,7 +150,10 @@ class Properties:
                         configs[key], places[key] = node.get("config") or {}, path
                 for source in _mappings(content.get("sources")):
                     timed.update(_timed_tables(source))
-        return cls(configs, places, frozenset(timed))
+                for test in _mappings(content.get("unit_tests")):
+                    model = str(test.get("model"))
+                    unit_tests[model] = (*unit_tests.get(model, ()), str(test.get("name")))
+        return cls(configs, places, frozenset(timed), unit_tests)
 
     def of(self, section: str, name: str) -> Mapping[str, Any]:
         """Return the config that YAML gives a node."""

@@ -89,7 +89,7 @@ def changed_text(decision: Decision, maintained: set[str]) -> str:
         return match[1] if match[2] in maintained else match[0]
 
     return re.sub(
-        r"(\{\{-?\s*ref\(\s*['\"]([^'\"]+)['\"]\s*\)\s*-?\}\}(?:\s+as\s+\w+)?)\s+final\b",
+        r"(\{\{-?\s*ref\(\s*['\"]([^'\"]+)['\"]\s*\)\s*-?\}\}(?:\s+(?:as\s+)?(?!final\b)\w+)?)\s+final\b",
         without_final,
         text,
         flags=re.I,

@@ -16,7 +16,11 @@
   {%- if config.get('sql_header') -%}
     {%- do run_query(config.get('sql_header')) -%}
   {%- endif -%}
-  {{ return(get_column_schema_from_query(sql)) }}
+  {#- The statement that fills the model has these settings, which may make a column Nullable. -#}
+  {%- set settings = adapter.query_settings(model['config'])
+        if config.get('materialized') in ('table', 'incremental') else '' -%}
+  {#- Not dbt's macro, which puts the query into a subquery, where settings cannot be. -#}
+  {{ return(adapter.get_column_schema_from_query(sql ~ '\n' ~ settings)) }}
 {% endmacro %}
 
 {% macro olapdb__get_table_columns_and_constraints() %}

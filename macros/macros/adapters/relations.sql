@@ -64,13 +64,15 @@
     create or replace table {{ relation.render() }}
     {{ adapter.with_indexes(get_table_columns_and_constraints(), config.model.config) }}
     {{ adapter.storage_clause(adapter.contract_storage(model)) }}
-    as {{ get_select_subquery(sql) }} {{ adapter.query_settings(config.model.config) }}
+    as {{ get_select_subquery(sql) }}
+    {{ adapter.query_settings(config.model.config) }}
   {%- else %}
     create or replace table {{ relation.render() }}
     {{ 'ENGINE = MergeTree ORDER BY tuple()' if temporary
        else adapter.with_indexes('', config.model.config) ~ ' '
             ~ adapter.storage_clause(config.model.config) }}
-    as {{ sql }} {{ adapter.query_settings(config.model.config) }}
+    as {{ sql }}
+    {{ adapter.query_settings(config.model.config) }}
   {%- endif %}
 {% endmacro %}
 

@@ -51,7 +51,8 @@
     insert into {{ arg_dict['target_relation'].render() }}
     ({{ get_quoted_csv(arg_dict['dest_columns'] | map(attribute='name')) }})
     {{ clause }}
-    {{ rows }} {{ adapter.query_settings(config.model.config) }}
+    {{ rows }}
+    {{ adapter.query_settings(config.model.config) }}
   {%- endset -%}
   {{ return(sql) }}
 {% endmacro %}

@@ -268,6 +268,34 @@ class TestSupported:
             assert not [name for name in names if name.startswith(REFUSED)]
 
 
+class TestQuerySettings:
+    """Settings of the statement that fills a table decide its columns, a comment behind the query or not."""
+
+    JOINED = (
+        "select a.k as k, b.v as v from (select toUInt8(1) as k) as a "
+        "left join (select toUInt8(2) as k, toUInt8(3) as v) as b on a.k = b.k -- no partner"
+    )
+
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        config = "{{ config(materialized='%s', query_settings={'join_use_nulls': 1, 'max_threads': 1}) }}"
+        columns = "[{name: k, data_type: UInt8}, {name: v, data_type: Nullable(UInt8)}]"
+        promised = f"{{config: {{contract: {{enforced: true}}}}, columns: {columns}}}"
+        return {
+            "plain.sql": config % "table" + self.JOINED,
+            "promised.sql": config % "table" + self.JOINED,
+            "added.sql": config % "incremental" + self.JOINED,
+            "schema.yml": "models: [" + promised.replace("{", "{name: promised, ", 1) + "]",
+        }
+
+    def test_they_hold_for_each_statement(self, project: Any) -> None:
+        for runs in (1, 2):
+            run_dbt(["run"])
+            for model, rows in (("plain", 1), ("promised", 1), ("added", runs)):
+                sql = f"select v from {project.test_schema}.{model}"
+                assert project.run_sql(sql, fetch="all") == [(None,)] * rows, model
+
+
 class TestReservedNames:
     """Names that the adapter gives to relations of its own are refused before anything runs."""
 

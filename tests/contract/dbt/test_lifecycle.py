@@ -347,3 +347,37 @@ class TestSettings(Life):
             assert shop.rows(ddl) == before
             results, _ = run_dbt_and_capture(["run"])
             assert results.results[0].message == "NO CHANGE"
+
+
+class TestUnreadable(Life):
+    """An expression over aggregates is computed by each reader: the run says if it fails for all."""
+
+    def test_a_model_that_nobody_can_read_fails(self, shop: Shop) -> None:
+        config = "{{ config(on_definition_change='rebuild') }}"
+        good = HOURLY.replace("sum(amount)", "intDiv(7, 1 + 0 * min(amount))")
+        bad = HOURLY.replace("sum(amount)", "intDiv(7, 0 * min(amount))")
+        assert good != HOURLY
+        shop.write("hourly", bad)
+        for _ in range(2):
+            _, log = run_dbt_and_capture(["run", "-s", "hourly"], expect_pass=False)
+            assert "hourly cannot be read, since a column fails on the stored rows" in log
+            assert "Division by zero" in log
+            assert shop.names() == {"hourly__mv", "hourly__target"}
+        # The rows are there: only the reading changes.
+        shop.write("hourly", good)
+        results = run_dbt(["build", "-s", "hourly"])
+        assert message_of(results) == "READ VIEW"
+        shop.write("hourly", bad)
+        _, log = run_dbt_and_capture(["run", "-s", "hourly"], expect_pass=False)
+        assert "The read view stays as it was" in log
+        read = f"select distinct amount from {shop.schema}.hourly"
+        assert shop.rows(read) == [(7,)]
+
+        # A rebuild is swapped in, with the way back; the test fails as readers do.
+        shop.write("hourly", config + bad.replace("group by", "where shop != '' group by"))
+        _, log = run_dbt_and_capture(["run", "-s", "hourly"], expect_pass=False)
+        assert "dbt run-operation rollback --args" in log
+        _, log = run_dbt_and_capture(["test", "-s", "hourly"], expect_pass=False)
+        assert "cannot be read, since a column fails on the stored rows" in log
+        run_dbt(["run-operation", "rollback", "--args", "{models: [hourly]}"])
+        assert shop.rows(read) == [(7,)]

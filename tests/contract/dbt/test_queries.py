@@ -1,4 +1,4 @@
-"""How many queries a run asks: counted, not timed."""
+"""How many queries a run asks, and what they cost: counted, not timed."""
 
 from __future__ import annotations
 
@@ -11,10 +11,40 @@ from dbt.adapters.olapdb.incremental_mv.warehouse import Warehouse
 from dbt.cli.main import dbtRunner
 
 import olapdb
+from olapdb.system import catalog_tables
+from olapdb.system.registry import SystemTable
 
 pytestmark = pytest.mark.feature("dbt")
 
 MODELS = 8
+OTHERS = 30
+"""Tables and views in the warehouse that the project does not know."""
+
+
+class RenderedRows:
+    """The statements that system.tables renders, and the rows of each system table that are listed."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.statements: list[str] = []
+        self.rows: Counter[str] = Counter()
+        create_statement, filled_rows = catalog_tables.create_statement, SystemTable._filled_rows
+
+        def rendered(item: Any, snapshot: Any) -> str:
+            self.statements.append(item.name)
+            return create_statement(item, snapshot)
+
+        def listed(table: SystemTable, context: Any) -> Any:
+            rows = filled_rows(table, context)
+            self.rows[table.name] += len(rows)
+            return rows
+
+        monkeypatch.setattr(catalog_tables, "create_statement", rendered)
+        monkeypatch.setattr(SystemTable, "_filled_rows", listed)
+
+    def clear(self) -> None:
+        """Begin to count anew."""
+        self.statements.clear()
+        self.rows.clear()
 
 
 class TestRuns:
@@ -46,6 +76,12 @@ class TestRuns:
                     "engine = MergeTree order by k"
                 )
                 connection.execute(f"insert into raw.events{number} values ('a', 1), ('b', 2)")
+            for number in range(OTHERS):
+                connection.execute(
+                    f"create table raw.other{number} (k String) engine = MergeTree order by k; "
+                    f"create materialized view raw.view{number} engine = MergeTree order by k "
+                    f"as select k from raw.other{number}"
+                )
         described: list[str] = []
         describe = Warehouse.describe
 
@@ -54,6 +90,7 @@ class TestRuns:
             return describe(warehouse, sql)
 
         monkeypatch.setattr(Warehouse, "describe", counted)
+        rendered = RenderedRows(monkeypatch)
         events: list[Any] = []
         runner = dbtRunner(callbacks=[events.append])
         assert runner.invoke(["run"]).success
@@ -63,8 +100,15 @@ class TestRuns:
         assert len(looked_up) <= 3, [e.data.sql for e in looked_up]
         # A model of keys and aggregates is described once, by the query of its trigger.
         assert len(described) == MODELS + 1, described
+        own = {f"m{n}" for n in range(MODELS)} | {"chained"}
+        parts = {f"{name}{part}" for name in own for part in ("", "__mv", "__target")}
+        sources = {"events0", "events1"}
+        # Rendered are the sources, and the parts of the upstream of the chain.
+        assert set(rendered.statements) <= parts | sources
+        assert len(rendered.statements) <= len(sources) + 3, rendered.statements
         events.clear()
         described.clear()
+        rendered.clear()
         result = runner.invoke(["run"])
         assert result.success
         messages = [r.adapter_response["_message"] for r in result.result.results]  # type: ignore[union-attr]
@@ -74,7 +118,14 @@ class TestRuns:
             event.data.node_info.node_name for event in events if event.info.name == "SQLQuery"
         )
         of_models = {name: count for name, count in queries.items() if name}
-        assert set(of_models) <= {f"m{n}" for n in range(MODELS)} | {"chained"}
+        assert set(of_models) <= own
         assert 0 < max(of_models.values()) <= 2, of_models
         # After a few models one query of each kind answers for all.
         assert sum(of_models.values()) <= 2 * (SINGLE_READS + 1), of_models
+        # Statements are rendered, and health is computed, of the project's relations only.
+        assert set(rendered.statements) <= parts | sources
+        alone = 4 * SINGLE_READS  # the first models ask for their own parts and source
+        assert len(rendered.statements) <= len(parts | sources) + alone, rendered.statements
+        listed_by_dbt = len(parts)
+        assert rendered.rows["tables"] <= len(rendered.statements) + listed_by_dbt, rendered.rows
+        assert rendered.rows["views"] <= 2 * len(own) + SINGLE_READS, rendered.rows

@@ -101,8 +101,10 @@ class TestSeeds(RebuiltInputs):
         write_seed(project, "facts", "k,v,w\na,1,\nb,2,x\nb,5,y\nc,7,\nc,8,\n")
         write_seed(project, "names", NAMES.replace("Bob", "Bert"))
         before = commits(raw)
-        run_dbt(["seed"])
+        _, log = run_dbt_and_capture(["seed"])
         assert commits(raw) == before + 2
+        assert "of_seed__mv had read: 1 of its slices are stale" in log
+        assert "__v1 had read" not in log  # the version before --full-refresh is of no model's run
         keys = "SELECT view, arraySort(groupArrayArray(keys)) FROM system.view_invalidations WHERE NOT match(view, '__v1$') GROUP BY view ORDER BY view"
         assert raw.execute(keys).fetchall() == [
             ("named__mv", ["Bert", "Bob"]),

@@ -241,3 +241,31 @@ class TestSourcesThatArePartitionedOtherwise(Shared):
         self.require_answer(project, raw)
         results = run_dbt(["run"])
         assert {r.message for r in results} == {"NO CHANGE"}
+
+
+class TestTypesOfTheOwner(Shared):
+    """A column of the other model may have a type whose values the owner's type holds."""
+
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        web = WEB.partition("select ")[0] + (
+            "select user as who, count() as visits, max(length(user)) as longest "
+            "from {{ source('raw', 'web') }} group by who"
+        )
+        app = APP.partition("select ")[0] + (
+            "select toLowCardinality(user) as who, count() as visits, "
+            "max(toUInt8(length(user))) as longest from {{ source('raw', 'app') }} group by who"
+        )
+        return {"visits.sql": web, "visits_app.sql": app, "schema.yml": SCHEMA}
+
+    def test_a_narrower_type_is_stored_as_the_owners(self, project: Any, raw: Connection) -> None:
+        run_dbt(["build"])
+        raw.execute("INSERT INTO raw.app VALUES ('2024-02-01', 'web0'), ('2024-02-01', 'new')")
+        truth = raw.execute(
+            f"SELECT user, count(), max(length(user)) FROM ({BOTH}) GROUP BY user ORDER BY user"
+        ).fetchall()
+        for model in ("visits", "visits_app"):
+            live = f"SELECT * FROM {project.test_schema}.{model} ORDER BY who"
+            assert raw.execute(live).fetchall() == truth, model
+        messages = {r.message for r in run_dbt(["build", "--exclude", "resource_type:test"])}
+        assert messages == {"NO CHANGE"}

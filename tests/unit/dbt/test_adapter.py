@@ -11,6 +11,7 @@ import agate
 import pyarrow as pa
 import pytest
 from dbt.adapters.olapdb import OlapdbAdapter, OlapdbColumn, OlapdbCredentials, OlapdbRelation
+from dbt.adapters.olapdb.incremental_mv import progress as progress_module
 from dbt.adapters.olapdb.incremental_mv.operations.table import table_lines
 from dbt.adapters.olapdb.incremental_mv.operations.test_files import untested, write_tests
 from dbt.adapters.olapdb.incremental_mv.progress import BackfillProgress
@@ -197,6 +198,25 @@ def test_progress_has_the_rate_and_the_time_left() -> None:
     assert response["chunks"] == 2
     assert response["source_rows"] == 2000
     assert response["elapsed_ms"] == 4000
+
+
+def test_many_small_chunks_have_a_line_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    levels: list[str] = []
+    for level in ("info", "debug"):
+        monkeypatch.setattr(
+            progress_module.logger, level, lambda line, level=level: levels.append(level)
+        )
+    now = [0.0]
+    progress = BackfillProgress("d.m", lambda: now[0])
+    for phase in ("planned", "published"):
+        for index in range(100):
+            now[0] += 0.1 if phase == "published" else 0
+            progress(ChunkEvent(phase, "BACKFILL", "v", index, 100, "2013", rows=10))
+    assert (progress.rows_total, progress.source_rows) == (1000, 1000)
+    assert levels[:10] == ["info"] * 10
+    assert levels[-1] == "info"
+    assert levels.count("info") == 10 + 90 // 10
+    assert levels.count("debug") == 100 - levels.count("info")
 
 
 def test_a_comment_that_dbt_did_not_write_is_ignored() -> None:

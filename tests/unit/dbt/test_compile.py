@@ -226,6 +226,17 @@ def test_a_chained_model_reads_the_target() -> None:
     assert "uniqMergeState(tails) AS tails" in to_sql(query.trigger)
 
 
+def test_a_chained_model_may_keep_states() -> None:
+    """ClickHouse's way of a view on a view: readers of the second one merge once more."""
+    query = split(
+        "SELECT toDate(hour) AS day, uniqMergeState(tails) AS tails FROM hourly GROUP BY day",
+        HOURLY,
+    )
+    assert "uniqMergeState(tails) AS tails" in to_sql(query.trigger)
+    assert read_columns(query)["tails"] == "uniqMergeState(states.tails)"
+    assert query.column_kinds()["tails"] == ("state", "uniq")
+
+
 def test_a_chain_through_a_cte_reads_the_target_only() -> None:
     query = split(
         "WITH h AS (SELECT origin, n AS flights FROM hourly) "
@@ -246,6 +257,7 @@ def test_a_chain_through_a_cte_reads_the_target_only() -> None:
         ("max(least) AS c", "least is a min: use min(least)."),
         ("sum(tails) AS c", "use uniqMerge(tails)."),
         ("uniqExactMerge(tails) AS c", "use uniqMerge(tails)."),
+        ("uniqExactMergeState(tails) AS c", "use uniqMerge(tails)."),
         ("sum(mean) AS c", "mean is computed from states"),
         ("sum(n + 1) AS c", "use sum(n)."),
         ("sum(m) AS c", "m is no column of hourly, which has origin, "),

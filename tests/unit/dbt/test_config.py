@@ -45,6 +45,8 @@ def test_all_mistakes_of_a_profile_are_one_error() -> None:
         assert part in str(caught.value)
     with pytest.raises(DbtRuntimeError, match="read_only needs a warehouse in a folder"):
         OlapdbCredentials(schema="s", read_only=True)
+    with pytest.raises(DbtRuntimeError, match="s3://bucket/warehouse is a URL"):
+        OlapdbCredentials.validate({"path": "s3://bucket/warehouse", "schema": "s"})
 
 
 def test_a_relative_path_is_in_the_folder_of_the_project(tmp_path: Path) -> None:
