@@ -81,12 +81,10 @@ def _pushed_tree(root: Node, estimator: Estimator) -> Node:
 
 @dataclass(frozen=True, eq=False)
 class _Step:
-    """A node above the rows to group: they are below its input `at`. `needed` are those of its columns that
-    something above it reads, without the arguments of the aggregates."""
+    """A node above the rows to group: they are below its input `at`."""
 
     node: Node
     at: int
-    needed: Names
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +152,7 @@ def _below(place: _Place, estimator: Estimator) -> _Place | None:
 
 def _step(place: _Place, node: Node, at: int, needed: Names, calls: Calls) -> _Place:
     """Return the place below an input of its node."""
-    steps = (*place.steps, _Step(node, at, place.needed))
+    steps = (*place.steps, _Step(node, at))
     return replace(place, steps=steps, node=node.children()[at], needed=needed, calls=calls)
 
 
@@ -179,7 +177,7 @@ def _below_join(place: _Place, join: Join, estimator: Estimator) -> _Place | Non
     conditions = [] if join.residual is None else [join.residual]
     read = _read([*join.left_keys, *join.right_keys, *conditions])
     above = place.needed | frozenset().union(*(columns_of_call(call) for _, call in staying))
-    below = _step(replace(place, needed=above), join, at, (above | read) & own, calls)
+    below = _step(place, join, at, (above | read) & own, calls)
     return replace(below, staying=(*place.staying, *staying))
 
 
@@ -243,7 +241,8 @@ def _with_partials(step: _Step, below: Node, partials: Calls) -> Node:
     node = step.node
     match node:
         case Project():
-            kept = tuple((n, e) for n, e in node.expressions if n in step.needed)
+            there = _names(below)
+            kept = tuple((n, e) for n, e in node.expressions if columns_of(e) <= there)
             return Project(below, (*kept, *((n, ColumnRef(c.type, n)) for n, c in partials)))
         case Join():
             split = len(node.left.schema)

@@ -39,7 +39,7 @@ def connection() -> Iterator[Connection]:
         opened.execute(f"INSERT INTO s VALUES {', '.join(rows)}")
         opened.execute(
             "CREATE TABLE t ENGINE = MergeTree ORDER BY tuple() AS SELECT"
-            " intHash32(row_number() OVER ()) % 150 AS g, s.* FROM s CROSS JOIN numbers(20)"
+            " intHash32(row_number() OVER ()) % 150 AS g, s.* FROM s CROSS JOIN numbers(20) AS copies"
         )
         yield opened
 
