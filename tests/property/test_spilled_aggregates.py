@@ -25,7 +25,7 @@ TRIED = 3
 """The number of argument lists that are tried for an aggregate."""
 BATCHES = "max_block_size = 100, max_threads = 1"
 IN_MEMORY = f"max_bytes_ratio_before_external_group_by = 0, {BATCHES}"
-SPILLING = f"max_bytes_before_external_group_by = 1000, {BATCHES}"
+SPILLING = f"max_bytes_before_external_group_by = 1, {BATCHES}"
 
 
 @pytest.fixture(scope="module")
