@@ -245,6 +245,11 @@ QUERY_DEFINITIONS = (
         True,
         "Whether an inner join of which only the presence of partners counts makes no pairs.",
     ),
+    SettingDefinition(
+        "push_aggregates_below_joins",
+        True,
+        "Whether rows are grouped before they are joined where fewer rows are then joined.",
+    ),
     SettingDefinition("optimizer", True, "Whether plans are optimized; for tests that compare."),
     SettingDefinition(
         "use_variant_as_common_type",

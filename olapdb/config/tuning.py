@@ -131,6 +131,11 @@ SWAPPED_PAIRS_FACTOR = 2
 """Hold the left side of an inner join, of which only the keys count, where it makes this many times as many pairs
 as the larger side has rows."""
 
+PUSHED_AGGREGATE_ROWS_MIN = 100_000
+PUSHED_AGGREGATE_COST_PERCENT_MAX = 70
+"""Group rows before they are joined where the GROUP BY above the joins has so many rows, and grouping twice is
+expected to cost at most this part of joining all rows."""
+
 CODED_JOIN_ROWS_MAX = 1 << 20
 """Number the texts of a join's held side once, where a GROUP BY above takes codes, up to so many rows. Of more
 rows the dictionary fits no processor's cache, and most texts may never be asked for. A held side of 65,536 rows took
@@ -378,6 +383,8 @@ OFF: Final[Mapping[str, int]] = MappingProxyType(
         "GROUPED_PARTNERS_ROWS_MIN": _NEVER,
         "GROUPED_PARTNERS_FACTOR": _NEVER,
         "SWAPPED_PAIRS_FACTOR": _NEVER,
+        "PUSHED_AGGREGATE_ROWS_MIN": _NEVER,
+        "PUSHED_AGGREGATE_COST_PERCENT_MAX": 0,
         "MEMBER_TABLE_BYTES_MAX": 0,
         "RANKED_SPAN_FACTOR": 0,
         "CODE_TABLE_ROWS_MIN": _NEVER,
@@ -446,6 +453,8 @@ EAGER: Final[Mapping[str, int]] = MappingProxyType(
         "GROUPED_PARTNERS_ROWS_MIN": 0,
         "GROUPED_PARTNERS_FACTOR": 0,
         "SWAPPED_PAIRS_FACTOR": 0,
+        "PUSHED_AGGREGATE_ROWS_MIN": 0,
+        "PUSHED_AGGREGATE_COST_PERCENT_MAX": 1 << 40,
         "MEMBER_TABLE_BYTES_MAX": 1 << 23,
         "RANKED_SPAN_FACTOR": 1 << 40,
         "CODE_TABLE_ROWS_MIN": 1,

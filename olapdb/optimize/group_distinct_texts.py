@@ -13,28 +13,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from olapdb import functions
-from olapdb.plan.expressions import AggregateCall, ColumnRef, Expression
+from olapdb.optimize.partial_aggregates import aggregate_of, of_partials
+from olapdb.plan.expressions import AggregateCall, ColumnRef
 from olapdb.plan.nodes import Aggregate, Node, Scan
 from olapdb.plan.tree import bottom_up
-from olapdb.types import (
-    UUID,
-    Date,
-    Date32,
-    DateTime,
-    DateTime64,
-    FixedString,
-    Integer,
-    String,
-    plain,
-)
+from olapdb.types import UUID, FixedString, String, plain
 
 _COUNTED = "uniqExact"
 _TEXTS = (String, FixedString, UUID)
-_OUTER = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}
-"""The aggregate of the results for parts of a group that gives the result for the group."""
-_EXACT = (Integer, String, Date, Date32, DateTime, DateTime64)
-"""The arguments for which it gives it to the last bit, whatever the parts."""
 
 
 def group_distinct_texts(root: Node) -> Node:
@@ -54,12 +40,12 @@ def _grouped(node: Node) -> Node:
         return node
     ((text,),) = counted
     partial = [pair for pair in node.aggregates if not _is_count_of_texts(pair[1])]
-    outer = {name: _outer(name, call) for name, call in partial}
+    outer = {name: of_partials(name, call) for name, call in partial}
     if None in outer.values():
         return node
     column = _free_name("__distinct", [name for name, _ in (*node.keys, *node.aggregates)])
     inner = Aggregate(node.child, (*node.keys, (column, text)), tuple(partial), limited=False)
-    counts = _call("count", ColumnRef(text.type, column))
+    counts = aggregate_of("count", ColumnRef(text.type, column))
     aggregates = tuple((name, outer.get(name) or counts) for name, _ in node.aggregates)
     keys = tuple((name, ColumnRef(key.type, name)) for name, key in node.keys)
     return replace(node, child=inner, keys=keys, aggregates=aggregates)
@@ -73,23 +59,6 @@ def _is_count_of_texts(call: AggregateCall) -> bool:
         and len(arguments) == 1
         and isinstance(plain(arguments[0].type), _TEXTS)
     )
-
-
-def _outer(name: str, call: AggregateCall) -> AggregateCall | None:
-    """Return the aggregate of a call's results in the column `name` that gives the call's result for
-    all rows; None where there is none of the same type."""
-    outer = _OUTER.get(call.name)
-    is_exact = all(isinstance(plain(argument.type), _EXACT) for argument in call.arguments)
-    if outer is None or not (is_exact or call.name == "count"):
-        return None
-    merged = _call(outer, ColumnRef(call.type, name))
-    return merged if merged.type == call.type else None
-
-
-def _call(name: str, argument: Expression) -> AggregateCall:
-    """Return an aggregate function of one argument."""
-    aggregate = functions.resolve_aggregate(name, (), [argument.type])
-    return AggregateCall(aggregate, name, (argument,))
 
 
 def _free_name(name: str, taken: Sequence[str]) -> str:

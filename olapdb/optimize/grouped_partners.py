@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from olapdb import functions
 from olapdb.config import tuning
 from olapdb.optimize.cardinality import Estimator
+from olapdb.optimize.partial_aggregates import aggregate_of
 from olapdb.plan import nodes
 from olapdb.plan.conditions import any_of, scalar_call
-from olapdb.plan.expressions import AggregateCall, Call, ColumnRef, Expression
+from olapdb.plan.expressions import Call, ColumnRef
 from olapdb.types import Date, Date32, DateTime, DateTime64, Integer, plain
 
 _ORDERED = (Integer, Date, Date32, DateTime, DateTime64)
@@ -43,7 +43,9 @@ def with_grouped_partners(join: nodes.Join, estimator: Estimator) -> nodes.Join:
     if rows < tuning.GROUPED_PARTNERS_ROWS_MIN or rows < tuning.GROUPED_PARTNERS_FACTOR * groups:
         return join
     name, left, right = compared
-    calls = {f"__{extreme}_{right.name}": _call(extreme, right) for extreme in _DECIDING[name]}
+    calls = {
+        f"__{extreme}_{right.name}": aggregate_of(extreme, right) for extreme in _DECIDING[name]
+    }
     grouped = nodes.Aggregate(join.right, keys, tuple(calls.items()), limited=False)
     ways = [scalar_call(name, (left, ColumnRef(call.type, of))) for of, call in calls.items()]
     return replace(join, right=grouped, residual=any_of(ways))
@@ -64,8 +66,3 @@ def _compared(join: nodes.Join) -> tuple[str, ColumnRef, ColumnRef] | None:
     if of_left.name not in left or of_right.name not in right:
         return None
     return (name, of_left, of_right) if isinstance(plain(of_right.type), _ORDERED) else None
-
-
-def _call(name: str, argument: Expression) -> AggregateCall:
-    """Return an aggregate function of one argument."""
-    return AggregateCall(functions.resolve_aggregate(name, (), [argument.type]), name, (argument,))

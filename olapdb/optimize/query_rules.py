@@ -13,6 +13,7 @@ from olapdb.optimize.convert_outer_joins import convert_outer_joins
 from olapdb.optimize.join_by_equalities import join_by_equalities
 from olapdb.optimize.merge_projects import merge_projects
 from olapdb.optimize.prune_columns import prune_columns
+from olapdb.optimize.push_aggregates import push_aggregates
 from olapdb.optimize.push_predicates import push_predicates
 from olapdb.optimize.semi_joins import use_semi_joins
 from olapdb.optimize.share_subplans import share_subplans
@@ -20,7 +21,7 @@ from olapdb.optimize.transfer_conditions import transfer_conditions
 from olapdb.plan.nodes import Plan, Shared
 from olapdb.plan.tree import all_nodes
 
-__all__ = ["narrow_outer_joins", "shared_semi_joins", "use_semi_joins"]
+__all__ = ["narrow_outer_joins", "push_aggregates", "shared_semi_joins", "use_semi_joins"]
 
 
 def narrow_outer_joins(plan: Plan, *, converts: bool, transfers: bool) -> Plan:

@@ -18,6 +18,7 @@ from typing import TypeVar, cast
 from olapdb.config import tuning
 from olapdb.optimize.cardinality import Estimator
 from olapdb.optimize.grouped_partners import with_grouped_partners
+from olapdb.optimize.partial_aggregates import KEPT_BY_DUPLICATES
 from olapdb.plan import nodes
 from olapdb.plan.conditions import all_of, all_of_any, conjuncts
 from olapdb.plan.expressions import (
@@ -40,9 +41,6 @@ from olapdb.records import dataclass
 
 Names = frozenset[str]
 AnyNode = TypeVar("AnyNode", bound=nodes.Node)
-
-_ONCE = frozenset({"min", "max", "uniqExact"})
-"""Aggregates whose result is the same however often a row occurs."""
 
 
 def use_semi_joins(plan: nodes.Plan, estimator: Estimator) -> nodes.Plan:
@@ -205,7 +203,7 @@ def _ignores_duplicates(node: nodes.Aggregate) -> bool:
     return (
         not node.sets
         and node.totals is None
-        and all(call.name in _ONCE for _, call in node.aggregates)
+        and all(call.name in KEPT_BY_DUPLICATES for _, call in node.aggregates)
         and all(is_repeatable(e) for e in (*(e for _, e in node.keys), *_arguments(node)))
     )
 

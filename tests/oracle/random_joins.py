@@ -50,9 +50,35 @@ def query(random: Random) -> str:
         where.append(_in(random, names))
     if random.random() < 0.2:
         where.append(_presence(random, names))
-    text = f"SELECT {_selected(random, names)} FROM {source}"
-    text = f"{text} WHERE {' AND '.join(where)}" if where else text
+    where_clause = f" WHERE {' AND '.join(where)}" if where else ""
+    if random.random() < 0.3:
+        text = _groups(random, names, f"{source}{where_clause}")
+    else:
+        text = f"SELECT {_selected(random, names)} FROM {source}{where_clause}"
     return f"{text} SETTINGS join_use_nulls = {random.randrange(2)}"
+
+
+def _groups(random: Random, names: list[str], source: str) -> str:
+    """Return a query of groups, or of one row, whose sums read one table."""
+    one, other = random.choice(names), random.choice(names)
+    keys = [f"{random.choice(names)}.{random.choice('kjns')}" for _ in range(random.randrange(3))]
+    calls = random.sample(
+        [
+            f"sum({one}.k + 1)",
+            f"sum({one}.n)",
+            f"count({one}.n)",
+            "count()",
+            f"sum({one}.j * {one}.k)",
+            f"max({other}.j)",
+            f"min({other}.s)",
+            f"min({one}.n)",
+            f"uniqExact({other}.k)",
+        ],
+        random.randint(1, 4),
+    )
+    selected = ", ".join(f"{column} AS c{at}" for at, column in enumerate([*keys, *calls]))
+    group = f" GROUP BY {', '.join(f'c{at}' for at in range(len(keys)))}" if keys else ""
+    return f"SELECT {selected} FROM {source}{group} ORDER BY ALL"
 
 
 def _relation(random: Random) -> str:

@@ -15,20 +15,19 @@ from tests.oracle.random_joins import query, statements
 pytestmark = pytest.mark.feature("select")
 
 QUERIES = 300
-EAGER = dict.fromkeys(
-    (
-        "JOIN_ORDER_ROWS_MIN",
-        "GROUPED_PARTNERS_ROWS_MIN",
-        "GROUPED_PARTNERS_FACTOR",
-        "SWAPPED_PAIRS_FACTOR",
-    ),
-    0,
-)
+EAGER = {
+    "JOIN_ORDER_ROWS_MIN": 0,
+    "GROUPED_PARTNERS_ROWS_MIN": 0,
+    "GROUPED_PARTNERS_FACTOR": 0,
+    "SWAPPED_PAIRS_FACTOR": 0,
+    "PUSHED_AGGREGATE_ROWS_MIN": 0,
+    "PUSHED_AGGREGATE_COST_PERCENT_MAX": 1 << 40,
+}
 """Tuning that changes plans of small tables as those of large ones."""
 SETTINGS = (
     "",
     ", optimizer = 0",
-    ", query_plan_optimize_join_order_limit = 2, use_semi_joins = 0,"
+    ", query_plan_optimize_join_order_limit = 2, use_semi_joins = 0, push_aggregates_below_joins = 0,"
     " query_plan_convert_outer_join_to_inner_join = 0, query_plan_propagate_predicate_across_join = 0",
     ", max_bytes_before_external_join = 1, max_bytes_before_external_group_by = 1",
 )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from olapdb.compute.batches import take_rows
+from olapdb.compute.batches import cut, take_rows
 from olapdb.compute.spill.files import Extent, SpillFile, joined
 from olapdb.config import tuning
 from olapdb.functions.kernels.hashing import combined, hash_values, mix
@@ -163,10 +163,11 @@ class PartitionedRows:
         return sum(1 for extents in self._extents if extents) > 1
 
     def read(self, partition: int, rows_max: int) -> Iterator[pa.RecordBatch]:
-        """Yield a partition's rows, in the order in which they were added, in batches of about
+        """Yield a partition's rows, in the order in which they were added, in batches of at most
         `rows_max`."""
         self._write()
-        return self._file.read_all(self._extents[partition], rows_max)
+        extents = self._file.read_all(self._extents[partition], rows_max)
+        return (piece for batch in extents for piece in cut(batch, rows_max))
 
 
 def _together(

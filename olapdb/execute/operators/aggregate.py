@@ -218,7 +218,7 @@ def _together(
 ) -> Iterator[Sequence[pa.RecordBatch]]:
     """Yield the batches that are grouped together."""
     waiting: list[pa.RecordBatch] = []
-    for batch in batches:
+    for batch in itertools.chain.from_iterable(map(grouping.pieces, batches)):
         if waiting and not (grouping.joins and _may_be_joined(waiting, batch)):
             yield waiting
             waiting = []
@@ -254,6 +254,7 @@ class _Grouping:
     ) -> None:
         self._node = node
         self._merger = merger
+        self.pieces = merger.pieces
         self._batches = itertools.count()
         self._repeats_are_few = False
         self._may_total = library() is not None

@@ -81,6 +81,7 @@ def _set_difference(
         buffer = RowBuffer(node.right.schema, account)
         budget = SpillBudget("distinct", context, account)
         types = [field.type for field in node.right.schema]
+        right = chain.from_iterable(map(budget.pieces, right))
         for batch in right:
             context.check()
             if level < LEVELS_MAX and buffer.would_exceed(budget, batch, types):

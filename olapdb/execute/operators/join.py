@@ -15,7 +15,12 @@ import pyarrow as pa
 
 from olapdb.compute.batches import cut, single_batch, table_of
 from olapdb.compute.context import ExecutionContext, MemoryAccount
-from olapdb.compute.hash_table import Lookup, build_bytes
+from olapdb.compute.hash_table import (
+    BUILD_BYTES_PER_COLUMN,
+    BUILD_BYTES_PER_ROW,
+    Lookup,
+    build_bytes,
+)
 from olapdb.compute.row_buffer import RowBuffer, evaluate_in_batches
 from olapdb.compute.spill.budget import SpillBudget
 from olapdb.compute.spill.partitions import LEVELS_MAX
@@ -85,7 +90,7 @@ def _joined(
         buffer = RowBuffer(node.right.schema, account)
         budget = SpillBudget("join", context, account)
         key_types = [key.type for key in node.right_keys]
-        right = all_batches(right, context)
+        right = _in_pieces(all_batches(right, context), budget, len(key_types))
         for batch in right:
             context.check()
             if level < IN_MEMORY and buffer.would_exceed(budget, batch, key_types):
@@ -183,7 +188,7 @@ def _pieces(
         budget = SpillBudget("join", context, account)
         key_types = [key.type for key in node.right_keys]
         buffer = RowBuffer(node.right.schema, account)
-        for batch in right:
+        for batch in _in_pieces(right, budget, len(key_types)):
             if buffer.would_exceed(budget, batch, key_types):
                 piece = buffer.drain()
                 account.set(0)  # the join of the piece counts it
@@ -192,6 +197,15 @@ def _pieces(
         piece = buffer.drain()
         account.set(0)
         yield piece
+
+
+def _in_pieces(
+    batches: Iterator[pa.RecordBatch], budget: SpillBudget, key_count: int
+) -> Iterator[pa.RecordBatch]:
+    """Yield batches in pieces whose rows, hashed by so many keys, take a small part of the memory."""
+    row_bytes = BUILD_BYTES_PER_ROW + key_count * BUILD_BYTES_PER_COLUMN
+    for batch in batches:
+        yield from budget.pieces(batch, row_bytes)
 
 
 def _refuse_unsupported(node: Join) -> None:

@@ -101,7 +101,7 @@ def limit_by_batches(
             return buffer.would_exceed(budget, batch, key_types)
 
         buffer = RowBuffer(node.schema, account)
-        batches = _first_ranks(node, child, context)
+        batches = _first_ranks(node, chain.from_iterable(map(budget.pieces, child)), context)
         for batch in batches:
             if is_too_large(buffer, batch):
                 rows = chain(buffer.drain(), (batch,), batches)

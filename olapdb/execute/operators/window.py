@@ -5,14 +5,16 @@ Past the memory they are sorted on disk; then some whole partitions are held at 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
 
-from olapdb.compute.batches import make_batch, take_rows
+from olapdb.compute.batches import cut, make_batch, take_rows
 from olapdb.compute.context import ExecutionContext, MemoryAccount
 from olapdb.compute.ordering import OrderColumn, equal_to_previous, sort_indices
 from olapdb.compute.row_buffer import RowBuffer, evaluate_in_batches
+from olapdb.compute.spill.budget import PIECES_OF_MEMORY
 from olapdb.execute.operators.frame_aggregates import aggregate_over
 from olapdb.execute.operators.frames import partitions_and_peers, with_frame
 from olapdb.execute.operators.row_limits import limited
@@ -71,10 +73,13 @@ def _whole_partitions(
 
     The account counts the rows of the batch and of the partition that has begun."""
     buffer = RowBuffer(node.child.schema, account)
-    enough_bytes = PIECE_BYTES
-    for batch in batches:
+    row_bytes = SORT_BYTES_PER_ROW + FRAME_BYTES_PER_ROW + VALUE_BYTES * len(node.calls)
+    rows_max = max(account.available_bytes // PIECES_OF_MEMORY // row_bytes, 1)
+    enough_bytes, enough_rows = PIECE_BYTES, rows_max
+    for batch in chain.from_iterable(cut(rows, rows_max) for rows in batches):
         buffer.add(batch)
-        if buffer.nbytes < enough_bytes or not node.partition_by:
+        is_small = buffer.nbytes < enough_bytes and buffer.rows < enough_rows
+        if is_small or not node.partition_by:
             continue
         rows = buffer.concatenate()
         keys = [evaluate_in_batches(e, rows, context, account) for e in node.partition_by]
@@ -86,6 +91,7 @@ def _whole_partitions(
         account.set(0)
         buffer.add(rows.slice(last_start))
         enough_bytes = max(PIECE_BYTES, 2 * buffer.nbytes)
+        enough_rows = max(rows_max, 2 * buffer.rows)
     if buffer.rows:
         yield buffer.concatenate()
 

@@ -101,6 +101,7 @@ def _distinct(
     with context.memory.account("DISTINCT") as account:
         seen = SeenRows(account, context.threads)
         budget = SpillBudget("distinct", context, account)
+        items = ((is_seen, piece) for is_seen, batch in items for piece in budget.pieces(batch))
         for is_seen, batch in items:
             context.check()
             keys = list(batch.columns) if is_seen else [batch.column(at) for at in key_columns]

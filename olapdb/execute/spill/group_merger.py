@@ -10,6 +10,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 
+import pyarrow as pa
+
 from olapdb.compute.context import ExecutionContext, MemoryAccount
 from olapdb.compute.spill.budget import SpillBudget
 from olapdb.compute.spill.files import SpillFile
@@ -47,6 +49,10 @@ class GroupMerger:
         """Whether no two rows of the partials have one key. A partial that is read back from disk may have such."""
         self._file: SpillFile | None = None
         self._partitions: PartitionedRows | None = None
+
+    def pieces(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a batch, as many at a time as become a partial of a small part of the memory."""
+        return self._budget.pieces(batch) if self._may_spill else iter((batch,))
 
     @property
     def spilled(self) -> bool:

@@ -86,10 +86,15 @@ class Sorter:
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Add rows. Writes a run first if memory does not take them."""
-        buffer = self._buffer
-        nbytes = buffer.nbytes + batch.nbytes
         computed = sum(1 for key in self._keys if not isinstance(key.expression, ColumnRef))
         row_bytes = SORT_BYTES_PER_ROW + KEY_BYTES * computed + self.reserved_row_bytes
+        for piece in self._budget.pieces(batch, row_bytes):
+            self._add(piece, row_bytes)
+
+    def _add(self, batch: pa.RecordBatch, row_bytes: int) -> None:
+        """Add rows that take a small part of the memory, with so many bytes more to sort each."""
+        buffer = self._buffer
+        nbytes = buffer.nbytes + batch.nbytes
         needed = 2 * nbytes + (buffer.rows + batch.num_rows) * row_bytes
         if buffer.rows and (
             self._budget.is_exceeded(nbytes, needed)

@@ -141,7 +141,10 @@ def plan_query(query: nodes.Query, context: StatementContext, snapshot: Snapshot
         if known is not None and known[0] is plan:
             return known[1]
     estimator = estimator_of(context.execution(snapshot))
-    ordered = _with_semi_joins(order_joins(plan, estimator, limit), context, estimator)
+    ordered = order_joins(plan, estimator, limit)
+    if context.settings.boolean("push_aggregates_below_joins"):
+        ordered = query_rules.push_aggregates(ordered, estimator)
+    ordered = _with_semi_joins(ordered, context, estimator)
     if key is not None:
         context.engine.plans.put((key, sizes), (plan, ordered))
     return ordered

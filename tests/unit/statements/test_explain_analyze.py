@@ -10,7 +10,9 @@ import pytest
 
 import olapdb
 from olapdb.compute.context import ExecutionContext
+from olapdb.execute import explain_pipeline
 from olapdb.native.library import library, without_kernels
+from olapdb.plan import nodes
 
 pytestmark = pytest.mark.feature("introspection", "select")
 
@@ -140,6 +142,29 @@ def test_pipeline_shows_the_operators(warehouse) -> None:
         "  (ReadFromMergeTree)",
         "  scan × 3",
     ]
+
+
+@pytest.mark.parametrize(
+    ("query", "operator"),
+    [
+        ("SELECT id FROM events ORDER BY id LIMIT 0.1", "relative_limit"),
+        (
+            "SELECT * FROM (SELECT id FROM events) AS a PASTE JOIN (SELECT kind FROM kinds) AS b",
+            "paste",
+        ),
+    ],
+)
+def test_pipeline_knows_rare_operators(warehouse, query: str, operator: str) -> None:
+    assert operator in [line.strip() for line in explained(warehouse, "PIPELINE", query)]
+
+
+def test_pipeline_knows_every_node() -> None:
+    known = {node for node in vars(nodes).values() if isinstance(node, type)}
+    concrete = {node for node in known if issubclass(node, nodes.Node)} - {
+        nodes.Node,
+        nodes.UnaryNode,
+    }
+    assert concrete == explain_pipeline._OPERATORS.keys()
 
 
 @pytest.mark.parametrize(
