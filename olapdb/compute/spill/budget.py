@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from olapdb.compute.context import ExecutionContext, MemoryAccount
+from olapdb.compute.context import ExecutionContext
+from olapdb.compute.memory import MemoryAccount
 from olapdb.config import Settings
 
 Operation = Literal["group_by", "sort", "join", "distinct"]

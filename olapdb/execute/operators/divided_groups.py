@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from olapdb.compute.context import LOOK_AHEAD_PER_THREAD, ExecutionContext, MemoryAccount
+from olapdb.compute.context import LOOK_AHEAD_PER_THREAD, ExecutionContext
 from olapdb.compute.divisions import DIVISIONS, DividedColumns, divided, factorised, joined, ranges
 from olapdb.compute.group_codes import Factorised
+from olapdb.compute.memory import MemoryAccount
 from olapdb.compute.spill.budget import SpillBudget
 from olapdb.config import tuning
 from olapdb.execute.operators.compact_columns import have_one_dictionary

@@ -10,7 +10,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 
-from olapdb.compute.context import ExecutionContext, MemoryAccount
+from olapdb.compute.context import ExecutionContext
+from olapdb.compute.memory import MemoryAccount
 from olapdb.compute.spill.budget import SpillBudget
 from olapdb.compute.spill.files import SpillFile
 from olapdb.compute.spill.partitions import LEVELS_MAX, PARTITIONS, PartitionedRows
