@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from copy import copy
 from dataclasses import field
@@ -24,6 +24,7 @@ from olapdb.config import SESSION_SETTINGS, Settings, tuning
 from olapdb.functions.base import Environment
 from olapdb.model.part import Part
 from olapdb.model.snapshot import Snapshot
+from olapdb.observation import RowCosts, TaskMeter
 from olapdb.records import dataclass
 from olapdb.result import QueryStatistics, close_iterator
 from olapdb.threads import ThreadPool
@@ -39,7 +40,6 @@ __all__ = [
     "BATCH_ROWS",
     "ExecutionContext",
     "LargeSet",
-    "MemoryTracker",
     "QueryStatistics",
     "SharedRows",
     "Subqueries",
@@ -130,6 +130,8 @@ class ExecutionContext:
     profile: QueryProfile | None = None
     """The times and rows of the plan's nodes under EXPLAIN ANALYZE, else None."""
     batch_rows: int = BATCH_ROWS
+    row_costs: RowCosts = field(default_factory=RowCosts)
+    """What rows took in earlier runs of the plan."""
     clock: Callable[[], float] = time.monotonic
 
     def __post_init__(self) -> None:
@@ -327,14 +329,52 @@ class ExecutionContext:
         rows: Sequence[int],
         together: Callable[[Sequence[Item]], Sequence[Item]] | None = None,
         stages: int = 1,
+        scan: Hashable = None,
     ) -> Iterator[Answer]:
         """Yield `work(item)` for each item, as `parallel` does, but in the caller's thread if they are expected to
-        take little time together (`tuning.ALONE_MICROSECONDS`), judged by the first ones. `rows` has the rows of each.
+        take little time together. `rows` has the rows of each.
 
-        `together` then puts items together. The work is that of so many operators, each of which has its own cost for
-        an item.
+        What an earlier run of the plan took for the same `scan` tells that, else the first items do. `together` then
+        puts items together. The work is that of so many operators, each of which has its own cost for an item.
 
-        Threads take turns in the interpreter, and each turn wakes one that sleeps. The first item also tells how
+        Threads take turns in the interpreter, and each turn wakes one that sleeps."""
+        all_rows = sum(rows)
+        if scan is None:
+            yield from self._judged_by_first(work, items, rows, together, stages)
+            return
+        meter = TaskMeter()
+        metered = meter.metered(work)
+        is_long = self.is_long(scan, all_rows)
+        if is_long is None:
+            yield from self._judged_by_first(metered, items, rows, together, stages)
+        elif is_long:
+            yield from self.parallel(metered, items)
+        else:
+            alone = metered if self.profile is None else self.profile.task(metered)
+            for item in items if together is None else together(items):
+                self.check()
+                yield alone(item)
+        self.row_costs.learn(scan, all_rows, meter.microseconds)
+
+    def is_long(self, scan: Hashable, rows: int) -> bool | None:
+        """Return whether threads save time for so many rows of a scan; None if no earlier run tells that. Let the
+        rows that are worked on at once take a bounded time."""
+        expected = self.row_costs.expected(scan, rows)
+        if expected is None:
+            return None
+        if expected:
+            self.rows_at_once = int(tuning.BATCH_MICROSECONDS * rows / expected)
+        return self.threads > 1 and expected > tuning.KNOWN_ALONE_MICROSECONDS
+
+    def _judged_by_first(
+        self,
+        work: Callable[[Item], Answer],
+        items: Sequence[Item],
+        rows: Sequence[int],
+        together: Callable[[Sequence[Item]], Sequence[Item]] | None,
+        stages: int,
+    ) -> Iterator[Answer]:
+        """Do what `parallel_if_long` does, judged by the first items (`tuning.ALONE_MICROSECONDS`). They also tell how
         many rows are worked on at once."""
         if len(items) < tuning.ALONE_TASKS_MIN:
             yield from self.parallel(work, items)
