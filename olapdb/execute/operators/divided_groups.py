@@ -71,6 +71,7 @@ class LooseRows:
     @staticmethod
     def of_partial(partial: Partial) -> LooseRows:
         """Return the groups of a partial."""
+        partial = partial.with_lists()
         rows = divided([*partial.keys, *partial.states], partial.keys, partial.groups)
         return LooseRows(rows, len(partial.keys), None)
 
