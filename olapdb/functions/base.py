@@ -246,6 +246,11 @@ class Aggregate(ABC):
         return False
 
     @property
+    def takes_mask(self) -> bool:
+        """Return whether the last argument is a condition, of which `state` and `totals` take a mask, too."""
+        return False
+
+    @property
     def takes_short_decimals(self) -> bool:
         """Return whether `state` takes decimals of at most 18 digits in their short form of 64 bits, too."""
         return False
