@@ -1,15 +1,25 @@
-"""What work in one thread counts while EXPLAIN ANALYZE watches it: lookups of cached columns, calls of
-compiled kernels. Threads that are not watched count nothing."""
+"""What is observed of running work: counts while EXPLAIN ANALYZE watches a thread, and what rows take.
+
+Lookups of cached columns and calls of compiled kernels are counted, in watched threads alone.
+
+A query's first run does some tasks in its own thread, to see what a row takes. `RowCosts` tells it to later runs: threads
+begin at once, or not at all, and no task is small for the sake of that.
+"""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import field
+from typing import TypeVar
 
 from olapdb.records import dataclass
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
 
 
 @dataclass
@@ -46,3 +56,44 @@ def counting(counts: Counts) -> Iterator[None]:
         yield
     finally:
         _thread.counts = before
+
+
+class RowCosts:
+    """The processor time that a row took, with all that a thread does of it, by the scan. For many threads."""
+
+    def __init__(self) -> None:
+        self._microseconds: dict[Hashable, float] = {}
+
+    def expected(self, scan: Hashable, rows: int) -> float | None:
+        """Return the microseconds that so many rows of a scan are expected to take one thread; None if
+        the scan has not run before."""
+        known = self._microseconds.get(scan)
+        return None if known is None else known * rows
+
+    def learn(self, scan: Hashable, rows: int, microseconds: float) -> None:
+        """Note what the rows of a scan took. A scan that threads share takes more than one that they do not;
+        so the last run counts."""
+        self._microseconds[scan] = microseconds / max(rows, 1)
+
+
+class TaskMeter:
+    """The processor time of a query's tasks. For many threads."""
+
+    def __init__(self) -> None:
+        self._seconds: list[float] = []
+
+    def metered(self, work: Callable[[Item], Answer]) -> Callable[[Item], Answer]:
+        """Return the work, whose calls are timed."""
+
+        def metered_work(item: Item) -> Answer:
+            started = time.thread_time()
+            answer = work(item)
+            self._seconds.append(time.thread_time() - started)
+            return answer
+
+        return metered_work
+
+    @property
+    def microseconds(self) -> float:
+        """Return what all calls took."""
+        return 1e6 * sum(self._seconds)

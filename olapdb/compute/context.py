@@ -8,25 +8,25 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from copy import copy
 from dataclasses import field
-from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
 from olapdb import errors
+from olapdb.compute.memory import MemoryTracker, memory_limit
 from olapdb.compute.profile import QueryProfile
 from olapdb.compute.spill.files import TemporaryData, TemporaryDataLimits
 from olapdb.config import SESSION_SETTINGS, Settings, tuning
 from olapdb.functions.base import Environment
 from olapdb.model.part import Part
 from olapdb.model.snapshot import Snapshot
+from olapdb.observation import RowCosts, TaskMeter
 from olapdb.records import dataclass
 from olapdb.result import QueryStatistics, close_iterator
-from olapdb.storage.column_cache import process_columns
 from olapdb.threads import ThreadPool
 
 if TYPE_CHECKING:
@@ -40,7 +40,6 @@ __all__ = [
     "BATCH_ROWS",
     "ExecutionContext",
     "LargeSet",
-    "MemoryTracker",
     "QueryStatistics",
     "SharedRows",
     "Subqueries",
@@ -78,86 +77,6 @@ def no_system_tables(
 ) -> pa.Table:
     """Raise InternalError: the reader of contexts without system tables (executors, unit tests)."""
     raise errors.InternalError(f"system.{name} was read where there are no system tables.")
-
-
-class MemoryTracker:
-    """The memory that operators of a query hold: hash tables, sort buffers, join sides, sets.
-
-    `limit_bytes` 0 is no limit.  What the queries need comes before the process's cache of columns,
-    which gives way where both together exceed half of the machine's memory.  Batches on their way from one operator to the next are bounded
-    by the look-ahead and not counted.  Thread-safe.
-    """
-
-    def __init__(self, limit_bytes: int = 0) -> None:
-        self.limit_bytes = limit_bytes
-        self.used_bytes = 0
-        self.peak_bytes = 0
-        self._lock = threading.Lock()
-
-    def add(self, more_bytes: int, what: str) -> None:
-        """Count more bytes (or fewer, if negative) for the operator `what`.
-
-        Raises MemoryLimitExceeded if this would exceed the limit."""
-        with self._lock:
-            total = self.used_bytes + more_bytes
-            if more_bytes > 0 and self.limit_bytes and total > self.limit_bytes:
-                raise errors.MemoryLimitExceeded(
-                    f"Memory limit for the query exceeded: {what} would bring it to"
-                    f" {total:,} bytes, max_memory_usage is {self.limit_bytes:,}.",
-                    hint="Raise it with SETTINGS max_memory_usage = <bytes> (0, the default, is half"
-                    " of the machine's), let the query read, group or join fewer rows at once, or let"
-                    " it spill to disk: max_bytes_ratio_before_external_group_by, …_sort, …_join and"
-                    " …_distinct are 0.5 unless they were changed.",
-                )
-            self.used_bytes = total
-            self.peak_bytes = max(self.peak_bytes, total)
-        if more_bytes > 0:
-            _make_room(total)
-
-    @property
-    def available_bytes(self) -> int:
-        """Return the bytes that the query may still hold."""
-        return self.limit_bytes - self.used_bytes if self.limit_bytes else sys.maxsize
-
-    def account(self, what: str) -> MemoryAccount:
-        """Return an empty account for the operator `what`, to use in a `with` block."""
-        return MemoryAccount(self, what)
-
-
-class MemoryAccount:
-    """The memory that one operator holds; leaving the `with` block releases it."""
-
-    def __init__(self, tracker: MemoryTracker, what: str) -> None:
-        self._tracker, self._what, self._held_bytes = tracker, what, 0
-
-    @property
-    def available_bytes(self) -> int:
-        """Return the bytes that the operator may hold: those it has, and what the query has left."""
-        return self._held_bytes + self._tracker.available_bytes
-
-    @property
-    def held_bytes(self) -> int:
-        """Return the bytes that the account counts."""
-        return self._held_bytes
-
-    def set(self, held_bytes: int) -> None:
-        """Count `held_bytes` for the operator instead of the last amount.
-
-        Raises MemoryLimitExceeded if this would exceed the query's limit."""
-        change = held_bytes - self._held_bytes
-        self._tracker.add(change, self._what)
-        self._held_bytes = held_bytes
-
-    def grow(self, more_bytes: int) -> None:
-        """Add bytes to the operator's count. Raises MemoryLimitExceeded if this exceeds the query's
-        limit."""
-        self.set(self._held_bytes + more_bytes)
-
-    def __enter__(self) -> MemoryAccount:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.set(0)
 
 
 @dataclass
@@ -211,6 +130,8 @@ class ExecutionContext:
     profile: QueryProfile | None = None
     """The times and rows of the plan's nodes under EXPLAIN ANALYZE, else None."""
     batch_rows: int = BATCH_ROWS
+    row_costs: RowCosts = field(default_factory=RowCosts)
+    """What rows took in earlier runs of the plan."""
     clock: Callable[[], float] = time.monotonic
 
     def __post_init__(self) -> None:
@@ -408,14 +329,52 @@ class ExecutionContext:
         rows: Sequence[int],
         together: Callable[[Sequence[Item]], Sequence[Item]] | None = None,
         stages: int = 1,
+        scan: Hashable = None,
     ) -> Iterator[Answer]:
         """Yield `work(item)` for each item, as `parallel` does, but in the caller's thread if they are expected to
-        take little time together (`tuning.ALONE_MICROSECONDS`), judged by the first ones. `rows` has the rows of each.
+        take little time together. `rows` has the rows of each.
 
-        `together` then puts items together. The work is that of so many operators, each of which has its own cost for
-        an item.
+        What an earlier run of the plan took for the same `scan` tells that, else the first items do. `together` then
+        puts items together. The work is that of so many operators, each of which has its own cost for an item.
 
-        Threads take turns in the interpreter, and each turn wakes one that sleeps. The first item also tells how
+        Threads take turns in the interpreter, and each turn wakes one that sleeps."""
+        all_rows = sum(rows)
+        if scan is None:
+            yield from self._judged_by_first(work, items, rows, together, stages)
+            return
+        meter = TaskMeter()
+        metered = meter.metered(work)
+        is_long = self.is_long(scan, all_rows)
+        if is_long is None:
+            yield from self._judged_by_first(metered, items, rows, together, stages)
+        elif is_long:
+            yield from self.parallel(metered, items)
+        else:
+            alone = metered if self.profile is None else self.profile.task(metered)
+            for item in items if together is None else together(items):
+                self.check()
+                yield alone(item)
+        self.row_costs.learn(scan, all_rows, meter.microseconds)
+
+    def is_long(self, scan: Hashable, rows: int) -> bool | None:
+        """Return whether threads save time for so many rows of a scan; None if no earlier run tells that. Let the
+        rows that are worked on at once take a bounded time."""
+        expected = self.row_costs.expected(scan, rows)
+        if expected is None:
+            return None
+        if expected:
+            self.rows_at_once = int(tuning.BATCH_MICROSECONDS * rows / expected)
+        return self.threads > 1 and expected > tuning.KNOWN_ALONE_MICROSECONDS
+
+    def _judged_by_first(
+        self,
+        work: Callable[[Item], Answer],
+        items: Sequence[Item],
+        rows: Sequence[int],
+        together: Callable[[Sequence[Item]], Sequence[Item]] | None,
+        stages: int,
+    ) -> Iterator[Answer]:
+        """Do what `parallel_if_long` does, judged by the first items (`tuning.ALONE_MICROSECONDS`). They also tell how
         many rows are worked on at once."""
         if len(items) < tuning.ALONE_TASKS_MIN:
             yield from self.parallel(work, items)
@@ -491,30 +450,6 @@ class ExecutionContext:
             self._temporary.close()
         self.statistics.elapsed_seconds = self.clock() - self._started
         self.statistics.memory_peak_bytes = self.memory.peak_bytes
-
-
-def memory_limit(settings: Settings) -> int:
-    """Return `max_memory_usage` in bytes, by default half of the machine's memory; 0 means no
-    limit."""
-    return settings.integer("max_memory_usage") or _half_of_memory()
-
-
-def _make_room(query_bytes: int) -> None:
-    """Shrink the cache of columns so that it fits into half of the machine's memory beside a query's
-    bytes."""
-    half_bytes, columns = _half_of_memory(), process_columns()
-    if half_bytes and columns.bytes > half_bytes - query_bytes:
-        columns.shrink_to(half_bytes - query_bytes)
-
-
-@cache
-def _half_of_memory() -> int:
-    """Return the default of max_memory_usage in bytes; 0 (no limit) if the system does not report
-    it."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-    except (AttributeError, ValueError, OSError):
-        return 0
 
 
 class _Nothing:

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from olapdb.compute.batches import make_batch
-from olapdb.compute.context import ExecutionContext, MemoryAccount
+from olapdb.compute.context import ExecutionContext
 from olapdb.compute.evaluate import evaluate_array
 from olapdb.compute.hash_table import Lookup, build_bytes, estimate_build_bytes
+from olapdb.compute.memory import MemoryAccount
 from olapdb.compute.spill.budget import SpillBudget
 from olapdb.errors import NotSupportedError
 from olapdb.plan.expressions import ColumnRef, Expression

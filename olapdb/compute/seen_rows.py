@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from olapdb.compute.context import MemoryAccount
 from olapdb.compute.group_codes import factorise
 from olapdb.compute.hash_table import Lookup, build_bytes, estimate_build_bytes
+from olapdb.compute.memory import MemoryAccount
 from olapdb.native.key_set import SLOT_BYTES, SLOTS_PER_KEY_MAX, KeySet, has_keys
 from olapdb.native.library import library
 from olapdb.types.arrow_values import from_numpy

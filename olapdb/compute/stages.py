@@ -12,7 +12,7 @@ one thread does all stages and its own work for a task, so that no batch waits f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -51,19 +51,26 @@ class Chain(Generic[Made]):
     """Puts items together, where the rows are known and one thread does all."""
     stages: int = 1
     """How many works are done for each item."""
+    scan: Hashable = None
+    """What reads the items, where runs of the plan after this one will read the same."""
 
     def then(self, work: Callable[[Made], Answer]) -> Chain[Answer]:
         """Return the chain with one more work."""
         below = self.work
         return Chain(
-            self.items, lambda item: work(below(item)), self.rows, self.together, self.stages + 1
+            self.items,
+            lambda item: work(below(item)),
+            self.rows,
+            self.together,
+            self.stages + 1,
+            self.scan,
         )
 
     def run(self, context: ExecutionContext) -> Iterator[Made]:
         """Yield what is made of each item, in their order, by threads where that pays."""
         if self.rows and isinstance(self.items, Sequence):
             return context.parallel_if_long(
-                self.work, self.items, self.rows, self.together, self.stages
+                self.work, self.items, self.rows, self.together, self.stages, self.scan
             )
         return context.parallel_if_slow(self.work, self.items)
 
@@ -83,6 +90,7 @@ class Stage(Iterator[pa.RecordBatch]):
         gather: Gather | None = None,
         rows: Sequence[int] = (),
         together: Together | None = None,
+        scan: Hashable = None,
     ) -> None:
         self._context = context
         self._work = work
@@ -90,6 +98,7 @@ class Stage(Iterator[pa.RecordBatch]):
         self._gather = gather
         self._rows = rows
         self._together = together
+        self._scan = scan
         self._batches: Iterator[pa.RecordBatch] | None = None
 
     def __next__(self) -> pa.RecordBatch:
@@ -112,6 +121,7 @@ class Stage(Iterator[pa.RecordBatch]):
             gather=self._gather,
             rows=self._rows,
             together=self._together,
+            scan=self._scan,
         )
 
     def chain(self, stack: ExitStack) -> Chain[Iterable[pa.RecordBatch]]:
@@ -120,7 +130,7 @@ class Stage(Iterator[pa.RecordBatch]):
         items = begun(self._items, stack)
         if not isinstance(items, Stage):
             rows = items if gather is None else gather(iter(items))
-            return Chain(rows, work, self._rows, self._together)
+            return Chain(rows, work, self._rows, self._together, scan=self._scan)
 
         def made(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             """Yield what the work makes of the batches that the stages below made of an item."""

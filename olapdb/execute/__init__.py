@@ -8,7 +8,8 @@ EXPLAIN ANALYZE and EXPLAIN PIPELINE are in `explain_analyze` and `explain_pipel
 EXPLAIN ESTIMATE in `pruning.explain_indexes`.
 """
 
-from olapdb.compute.context import ExecutionContext, MemoryTracker, QueryStatistics, SystemReader
+from olapdb.compute.context import ExecutionContext, QueryStatistics, SystemReader
+from olapdb.compute.memory import MemoryTracker
 from olapdb.execute.run import run, run_node
 from olapdb.execute.table_samples import estimator_of
 

@@ -24,8 +24,9 @@ from typing import Literal
 import pyarrow as pa
 
 from olapdb.compute.batches import single_batch, table_of
-from olapdb.compute.context import ExecutionContext, MemoryAccount
+from olapdb.compute.context import ExecutionContext
 from olapdb.compute.hash_table import Lookup, build_bytes
+from olapdb.compute.memory import MemoryAccount
 from olapdb.compute.row_buffer import RowBuffer, evaluate_in_batches
 from olapdb.compute.stages import Deferred, all_batches
 from olapdb.config import tuning

@@ -234,9 +234,20 @@ class Aggregate(ABC):
         make states for it, else None. `offsets` cut `codes`, each a position in `values`, into groups."""
         return None
 
+    def of_marked(self, values: pa.Array, marks: np.ndarray) -> pa.Array | None:
+        """Return what `of_distinct` does. `marks` has the distinct arguments of each group as bits of words, uint64 of
+        shape (groups, words): the lowest bit of the first one stands for the first of `values`. None where the
+        aggregate wants the codes."""
+        return None
+
     @property
     def takes_dictionaries(self) -> bool:
         """Return whether `state` takes a text argument as a dictionary, too."""
+        return False
+
+    @property
+    def takes_mask(self) -> bool:
+        """Return whether the last argument is a condition, of which `state` and `totals` take a mask, too."""
         return False
 
     @property

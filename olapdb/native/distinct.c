@@ -220,6 +220,15 @@ EXPORT void olapdb_mark_lists(const int32_t *codes, const int64_t *starts, int64
     }
 }
 
+/* Add the bits of `sets` sets, `words` words each, to those of the group of each set. */
+EXPORT void olapdb_join_marks(const uint64_t *marks, const int64_t *groups, int64_t sets, int64_t words, uint64_t *bits) {
+    for (int64_t set = 0; set < sets; set++) {
+        const uint64_t *own = marks + set * words;
+        uint64_t *joined = bits + groups[set] * words;
+        for (int64_t at = 0; at < words; at++) joined[at] |= own[at];
+    }
+}
+
 /* Write how many bits of each group are set, as positions where the groups begin, to `starts`, of groups + 1; and with
  * `out` the codes of these bits, ascending in each group. Return the number of all. */
 EXPORT int64_t olapdb_marked_codes(const uint64_t *bits, int64_t groups, int64_t words, int64_t *starts,

@@ -36,14 +36,51 @@ def distinct_codes(
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """Return each group's distinct codes that are not NULL, of codes from 0 up to `count`, sorted: the offsets of the
     groups, and the codes as int32. None where a bit for each code of each group takes more than the rows do."""
+    marks = marked_codes(values, codes, groups, count)
+    return None if marks is None else codes_of_marks(marks)
+
+
+def marked_codes(
+    values: ColumnValues, codes: np.ndarray | None, groups: int, count: int
+) -> np.ndarray | None:
+    """Return a bit for each code from 0 up to `count` that is set where a group has it: uint64 of shape (groups,
+    words), the first code's the lowest bit. None where the bits take more than the rows do."""
     words = _words_of(count, groups, values.rows)
     if words is None:
         return None
     if codes is not None and len(codes) != values.rows:
         raise ValueError(f"{values.rows} rows have {len(codes)} codes.")
-    bits = np.zeros(groups * words, np.uint64)
-    kernels().olapdb_mark_codes(*values.column, codes, values.rows, words, bits)
-    return _marked(bits, groups, words)
+    marks = np.zeros((groups, words), np.uint64)
+    kernels().olapdb_mark_codes(*values.column, codes, values.rows, words, marks)
+    return marks
+
+
+def joined_marks(marks: np.ndarray, owners: np.ndarray, groups: int) -> np.ndarray:
+    """Return the union of sets of codes for each group, as `marked_codes` does; `owners` has the group of each set."""
+    sets, words = marks.shape
+    joined = np.zeros((groups, words), np.uint64)
+    kernels().olapdb_join_marks(
+        np.ascontiguousarray(marks), np.ascontiguousarray(owners, np.int64), sets, words, joined
+    )
+    return joined
+
+
+def starts_of_marks(marks: np.ndarray) -> np.ndarray:
+    """Return where the codes of each group begin if they are listed one after the other, and where the last ones end;
+    int64."""
+    groups, words = marks.shape
+    starts = np.zeros(groups + 1, np.int64)
+    kernels().olapdb_marked_codes(marks, groups, words, starts, None)
+    return starts
+
+
+def codes_of_marks(marks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the codes whose bit is set: the offsets of the groups, and the codes as int32, ascending in each group."""
+    groups, words = marks.shape
+    starts = starts_of_marks(marks)
+    codes = empty(int(starts[-1]), np.int32)
+    kernels().olapdb_marked_codes(marks, groups, words, starts, codes)
+    return starts, codes
 
 
 def union_of_codes(
@@ -63,7 +100,7 @@ def union_of_codes(
         words,
         bits,
     )
-    return _marked(bits, groups, words)
+    return codes_of_marks(bits.reshape(groups, words))
 
 
 def _words_of(count: int, groups: int, rows: int) -> int | None:
@@ -71,15 +108,6 @@ def _words_of(count: int, groups: int, rows: int) -> int | None:
     more than the rows do."""
     words = -(-count // _WORD_BITS)
     return words if groups * words <= max(rows, _WORDS_MIN) else None
-
-
-def _marked(bits: np.ndarray, groups: int, words: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the codes whose bit is set: the offsets of the groups, and the codes as int32."""
-    starts = np.zeros(groups + 1, np.int64)
-    count = kernels().olapdb_marked_codes(bits, groups, words, starts, None)
-    distinct = empty(count, np.int32)
-    kernels().olapdb_marked_codes(bits, groups, words, starts, distinct)
-    return starts, distinct
 
 
 def sample(

@@ -94,6 +94,22 @@ static int have_one_key(const uint32_t *keys, int64_t rows) {
     return differences == 0;
 }
 
+/* Write whether each row of a step has a value, as 0 or 1: eight bits become eight bytes at once. */
+static void spread_bits(const Total *total, int64_t start, int64_t rows, uint8_t *flags) {
+    const uint8_t *bytes = total->validity + ((total->bit + start) >> 3);
+    int shift = (int)((total->bit + start) & 7);
+    int64_t at = 0;
+    for (; at + 8 <= rows; at += 8) {
+        uint64_t bits = bytes[at >> 3];
+        if (shift != 0) bits = (bits >> shift | (uint64_t)bytes[(at >> 3) + 1] << (8 - shift)) & 0xFF;
+        /* Bit b of the byte is the lowest one of byte b: each byte keeps its own bit, and carries it to the top. */
+        bits = (bits * 0x0101010101010101u) & 0x8040201008040201u;
+        bits = ((bits + 0x7F7F7F7F7F7F7F7Fu) >> 7) & 0x0101010101010101u;
+        memcpy(flags + at, &bits, 8);
+    }
+    for (; at < rows; at++) flags[at] = (uint8_t)is_valid(total->validity, total->bit, start + at);
+}
+
 /* The step in variables, which no store to a total may change. */
 #define LOCALS(step)                                                                                \
     const int64_t start = (step)->start, rows = (step)->rows, radix = (step)->radix, lanes = (step)->lanes; \
@@ -118,7 +134,7 @@ static int have_one_key(const uint32_t *keys, int64_t rows) {
         for (; at < rows; at++) (places)[keys[at]] += number(at);                                   \
     } while (0)
 #define ONE(at) 1
-#define ONE_IF_VALID(at) is_valid(total->validity, total->bit, start + (at))
+#define ONE_IF_VALID(at) flags[at]
 #define VALUE(at) (uint64_t)typed[at]
 #define VALUE_IF_VALID(at) ((uint64_t)typed[at] & -(uint64_t)ONE_IF_VALID(at))
 #define PACKED_VALUE(at) (((uint64_t)1 << SUM_BITS) + (uint64_t)typed[at])
@@ -126,15 +142,20 @@ static int have_one_key(const uint32_t *keys, int64_t rows) {
 static void count_rows(const Total *total, const Step *step) {
     int64_t *counts = total->out;
     LOCALS(step);
-    if (total->validity == NULL)
+    if (total->validity == NULL) {
         SPREAD(counts, ONE);
-    else
-        SPREAD(counts, ONE_IF_VALID);
+        return;
+    }
+    uint8_t flags[STEP_ROWS];
+    spread_bits(total, start, rows, flags);
+    SPREAD(counts, ONE_IF_VALID);
 }
 
 static void sum_rows(Total *total, const Step *step) {
     uint64_t ends = 0;
+    uint8_t flags[STEP_ROWS];
     LOCALS(step);
+    if (total->validity != NULL) spread_bits(total, start, rows, flags);
     switch (total->type) {
 #define CASE(NAME, T)                                                                               \
     case NAME: {                                                                                    \
@@ -155,7 +176,7 @@ static void sum_rows(Total *total, const Step *step) {
         const T *typed = (const T *)total->values + start;                                    \
         double *sums = total->out;                                                                  \
         for (int64_t at = 0; at < rows; at++)                                                 \
-            if (is_valid(total->validity, total->bit, start + at))                            \
+            if (total->validity == NULL || flags[at])                                              \
                 sums[keys[at]] += (double)typed[at];                                          \
         break;                                                                                      \
     }
@@ -170,6 +191,8 @@ static void keep_extremes(const Total *total, const Step *step) {
     int largest = total->kind == LARGEST;
     const int64_t start = step->start, rows = step->rows;
     const uint32_t *const keys = step->keys;
+    uint8_t flags[STEP_ROWS];
+    if (total->validity != NULL) spread_bits(total, start, rows, flags);
     switch (total->type) {
 #define CASE(NAME, T)                                                                               \
     case NAME: {                                                                                    \
@@ -177,7 +200,7 @@ static void keep_extremes(const Total *total, const Step *step) {
         T *kept = total->out;                                                                       \
         for (int64_t at = 0; at < rows; at++) {                                               \
             T value = typed[at], *known = kept + keys[at];                                    \
-            if (!is_valid(total->validity, total->bit, start + at)) continue;                 \
+            if (total->validity != NULL && !flags[at]) continue;                                    \
             if (largest ? value > *known : value < *known) *known = value;                          \
         }                                                                                           \
         return;                                                                                     \

@@ -156,6 +156,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "olapdb_distinct_sorted": (_LONG, (_POINTER, _LONG, _POINTER, _POINTER, _LONG, _POINTER)),
     "olapdb_mark_codes": (None, (*_COLUMN, _POINTER, _LONG, _LONG, _POINTER)),
     "olapdb_mark_lists": (None, (_POINTER, _POINTER, _LONG, _POINTER, _LONG, _POINTER)),
+    "olapdb_join_marks": (None, (_POINTER, _POINTER, _LONG, _LONG, _POINTER)),
     "olapdb_marked_codes": (_LONG, (_POINTER, _LONG, _LONG, _POINTER, _POINTER)),
     "olapdb_count_cells": (None, (*_COLUMN, _POINTER, _LONG, _WORD, _LONG, _POINTER)),
     "olapdb_repeat_cells": (None, (_INT, _POINTER, _LONG, _LONG, _WORD, _POINTER)),
@@ -168,7 +169,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
 }
 """The result and the arguments of each kernel, as its source has them."""
 
-ABI = 27
+ABI = 28
 """`olapdb_abi()` of the library that these signatures fit. Raise both with every change of one."""
 
 

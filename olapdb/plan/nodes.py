@@ -13,6 +13,7 @@ from typing import Literal
 import pyarrow as pa
 
 from olapdb.model.schema import Table
+from olapdb.observation import RowCosts
 from olapdb.plan.expressions import AggregateCall, ColumnRef, Expression, WindowCall, element_type
 from olapdb.plan.number_ranges import ALL, Ranges
 from olapdb.records import dataclass
@@ -542,6 +543,8 @@ class Plan:
     """True if a CAST has a Nullable result by the setting `cast_keep_nullable`."""
     joined_tables: tuple[Table, ...] = ()
     """The tables whose sizes decide the order of inner joins; () where there is no order to choose."""
+    row_costs: RowCosts = field(default_factory=RowCosts, compare=False, repr=False)
+    """What the rows of its scans took when the plan ran before."""
 
     @cached_property
     def names(self) -> tuple[str, ...]:

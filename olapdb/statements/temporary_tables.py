@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from olapdb.catalog.sqlite.catalog import SqliteCatalog
-from olapdb.compute.context import memory_limit
+from olapdb.compute.memory import memory_limit
 from olapdb.config import Settings
 from olapdb.lazy import LazyModule, lazy_modules
 from olapdb.model.schema import DatabaseEntry

@@ -158,6 +158,30 @@ def test_codes_of_a_dictionary(data: st.DataObject) -> None:
     np.testing.assert_array_equal(union[1], expected)
 
 
+@given(st.data())
+def test_marks_of_codes(data: st.DataObject) -> None:
+    """Bits have the codes of lists; joined they have those of joined lists, and tell the same numbers of values."""
+    rows, count = data.draw(st.integers(1, 200)), data.draw(st.integers(1, 5))
+    size = data.draw(st.sampled_from([1, 63, 64, 65, 400]))
+    code = st.one_of(st.none(), st.integers(0, size - 1))
+    codes = pa.array(data.draw(st.lists(code, min_size=rows, max_size=rows)), pa.int32())
+    column = pa.DictionaryArray.from_arrays(codes, pa.array(range(size), pa.uint64()))
+    numbers = data.draw(st.lists(st.integers(0, count - 1), min_size=rows, max_size=rows))
+    groups = Groups(np.array(numbers), count)
+    owners = np.array(data.draw(st.lists(st.integers(0, 2), min_size=count, max_size=count)))
+    marks = group_kernels.marked_codes(column, groups)
+    assert marks is not None
+    joined = native.joined_marks(marks, owners, 3)
+    for bits, within in ((marks, groups), (joined, Groups(owners[groups.codes], 3))):
+        with without_kernels():
+            assert group_kernels.marked_codes(column, within) is None
+            offsets, expected = group_kernels.distinct_codes(column, within)
+        found = native.codes_of_marks(bits)
+        np.testing.assert_array_equal(found[0], offsets)
+        np.testing.assert_array_equal(found[1], expected)
+        np.testing.assert_array_equal(native.starts_of_marks(bits), offsets)
+
+
 def test_codes_with_too_many_bits_are_sorted() -> None:
     codes = values_of_numbers(np.array([5, 1 << 30, 5], np.int64))
     assert native.distinct_codes(codes, np.array([0, 1, 0]), 2, 1 << 31) is None
@@ -183,6 +207,11 @@ def test_results_from_codes_are_those_of_states(
     results = aggregate.of_distinct(values, offsets, found)
     assert results is not None
     assert results.equals(aggregate.finalize(states))
+    marks = group_kernels.marked_codes(column, Groups(groups, 6))
+    assert marks is not None
+    marked = aggregate.of_marked(values, marks)
+    assert marked is not None
+    assert marked.equals(results)
 
 
 def test_values_of_one_hash_need_states(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,3 +219,4 @@ def test_values_of_one_hash_need_states(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(distinct.hashing, "hash_rows", lambda _: np.array([7, 7], np.uint64))
     aggregate = resolve_aggregate("uniq", (), (parse_type("UInt64"),))
     assert aggregate.of_distinct(pa.array([1, 2]), np.array([0, 2]), np.array([0, 1])) is None
+    assert aggregate.of_marked(pa.array([1, 2]), np.array([[3]], np.uint64)) is None

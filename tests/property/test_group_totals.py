@@ -42,6 +42,29 @@ def keys(random: np.random.Generator, rows: int) -> list[pa.Array]:
     return drawn
 
 
+@pytest.mark.parametrize("start", [0, 1, 7, 8, 13])
+@pytest.mark.parametrize("in_runs", [False, True])
+def test_rows_without_value_wherever_their_bits_begin(start: int, *, in_runs: bool) -> None:
+    """Several steps of the kernel, whose bits begin within a byte, and rows that are no multiple of eight."""
+    random = np.random.default_rng(start)
+    rows = 3 * 1_024 + 517
+    by = np.sort(random.integers(0, 9, rows)) if in_runs else random.integers(0, 9, rows)
+    valid = random.random(rows + start) < 0.6
+    numbers = random.integers(0, 1 << 16, rows + start).astype(np.uint16)
+    column = pa.array(numbers, mask=~valid).slice(start)
+    floats = pa.array(numbers.astype(np.float64), mask=~valid).slice(start)
+    wanted = [Total("count", column), Total("sum", column), Total("sum", floats)]
+    wanted += [Total("least", column), Total("largest", column)]
+    found = group_totals([pa.array(by)], wanted, RADIX_MAX)
+    assert found is not None
+    firsts, (counts, sums, float_sums, least, largest) = found
+    for at, key in enumerate(by[firsts]):
+        own = numbers[start:][valid[start:] & (by == key)]
+        assert counts[at] == len(own)
+        assert sums[at] == float_sums[at] == own.sum()
+        assert (least[at], largest[at]) == (own.min(), own.max())
+
+
 @given(st.data())
 def test_states(data: st.DataObject) -> None:
     rows = data.draw(st.integers(1, 12))
@@ -61,6 +84,9 @@ def test_states(data: st.DataObject) -> None:
         arguments.append(pa.array(flags, pa.uint8()))
     aggregate = resolve_aggregate(kind, (), types)
     given_arguments = list(arguments)
+    if kind in CONDITIONAL and data.draw(st.booleans()):
+        assert aggregate.takes_mask
+        given_arguments[-1] = arguments[-1].cast(pa.bool_())
     if name in DECIMALS and has_short_form(data_type.arrow) and aggregate.takes_short_decimals:
         given_arguments = [shortened(a) if a is values else a for a in arguments]
     made = aggregate.totals(given_arguments)

@@ -8,7 +8,8 @@ from typing import Literal
 import pyarrow as pa
 
 from olapdb.compute.batches import cut
-from olapdb.compute.context import ExecutionContext, MemoryAccount
+from olapdb.compute.context import ExecutionContext
+from olapdb.compute.memory import MemoryAccount
 from olapdb.config import Settings
 
 Operation = Literal["group_by", "sort", "join", "distinct"]

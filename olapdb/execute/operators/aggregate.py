@@ -304,17 +304,19 @@ class _Grouping:
         """Return the rows of a batch, divided."""
         return LooseRows.of(self._calls, *self._columns(batch), batch.num_rows)
 
-    def _columns(self, batch: pa.RecordBatch) -> tuple[list[pa.Array], list[list[pa.Array]]]:
-        """Return the keys of a batch, and the arguments of each call."""
+    def _columns(
+        self, batch: pa.RecordBatch, *, masks: bool = False
+    ) -> tuple[list[pa.Array], list[list[pa.Array]]]:
+        """Return the keys of a batch, and the arguments of each call; conditions of -If may be `masks`."""
         keys = [self._inputs.key(expression, batch) for _, expression in self._node.keys]
-        return keys, [self._inputs.arguments(call, batch) for call in self._calls]
+        return keys, [self._inputs.arguments(call, batch, masks=masks) for call in self._calls]
 
     def partial(self, batch: pa.RecordBatch) -> Partial:
         """Return the groups of a batch.
 
         It uses the codes shared by the views of a block if possible, else Acero, else its own codes."""
         context = self._context
-        keys, arguments = self._columns(batch)
+        keys, arguments = self._columns(batch, masks=library() is not None)
         shared = None
         if context.codes is not None:
             shared = context.codes.factorise(

@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.compute.batches import make_batch, single_chunk
-from olapdb.compute.context import ExecutionContext, MemoryAccount
+from olapdb.compute.context import ExecutionContext
 from olapdb.compute.evaluate import evaluate_array
+from olapdb.compute.memory import MemoryAccount
 from olapdb.errors import SizesOfArraysDoNotMatch
 from olapdb.functions import default_value
 from olapdb.plan.nodes import ArrayJoin

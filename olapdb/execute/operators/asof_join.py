@@ -14,9 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.compute.context import ExecutionContext, MemoryAccount
+from olapdb.compute.context import ExecutionContext
 from olapdb.compute.evaluate import evaluate_array
 from olapdb.compute.hash_table import Lookup, build_bytes
+from olapdb.compute.memory import MemoryAccount
 from olapdb.compute.row_buffer import RowBuffer, evaluate_in_batches
 from olapdb.errors import InternalError
 from olapdb.execute.operators.join_pairs import Pairs, missing_value, pair_rows, sides

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from olapdb.compute.batches import single_chunk
 from olapdb.compute.context import ExecutionContext
-from olapdb.compute.evaluate import evaluate_array
+from olapdb.compute.evaluate import evaluate_array, evaluate_predicate
 from olapdb.compute.short_decimals import ShortProgram, program_of
 from olapdb.config import tuning
 from olapdb.execute.operators.coded_branches import BranchCodes, branch_column
@@ -26,6 +26,7 @@ from olapdb.execute.operators.compact_columns import decoded, is_compact
 from olapdb.functions.aggregates import group_kernels
 from olapdb.functions.base import Groups
 from olapdb.functions.kernels.decimal_width import has_short_form, is_short, lengthened
+from olapdb.native import selection
 from olapdb.native.library import library
 from olapdb.plan.expressions import (
     AggregateCall,
@@ -136,14 +137,21 @@ class CodedInputs:
             values = self._branches.of(expression, batch)
         return lengthened(self._evaluated(expression, batch)) if values is None else values
 
-    def arguments(self, call: AggregateCall, batch: pa.RecordBatch) -> list[pa.Array]:
-        """Return the arguments of a call; one is a dictionary only if `state_of` takes it."""
+    def arguments(
+        self, call: AggregateCall, batch: pa.RecordBatch, *, masks: bool = False
+    ) -> list[pa.Array]:
+        """Return the arguments of a call; one is a dictionary only if `state_of` takes it. With `masks` the condition of
+        an -If is a mask: nothing of a row's width is made for it."""
         if len(call.arguments) == 1 and call.aggregate.ignores_repeats:
             (argument,) = call.arguments
             if isinstance(argument, ColumnRef):
                 return [single_chunk(batch.column(argument.name))]
-        values = []
-        for argument in call.arguments:
+        values, condition = [], None
+        expressions = call.arguments
+        if masks and call.aggregate.takes_mask:
+            *expressions, last = call.arguments
+            condition = self._mask(last, batch)
+        for argument in expressions:
             coded = self._of_texts(argument, batch)
             if coded is None:
                 coded = self._evaluated(argument, batch)
@@ -152,7 +160,42 @@ class CodedInputs:
             values.append(coded)
         if len(values) == 1 and call.aggregate.ignores_repeats:
             return values
-        return [v.dictionary_decode() if isinstance(v, pa.DictionaryArray) else v for v in values]
+        columns = [
+            v.dictionary_decode() if isinstance(v, pa.DictionaryArray) else v for v in values
+        ]
+        return columns if condition is None else [*columns, condition]
+
+    def _mask(self, condition: Expression, batch: pa.RecordBatch) -> pa.BooleanArray:
+        """Return the rows of a batch that meet a condition, as a mask that several calls share."""
+        source, known = self._inputs[id(condition)], self._last.values(batch)
+        name = f"#mask{id(source)}"
+        if name not in known:
+            mask = self._mask_of_text(condition, batch)
+            if mask is None:
+                mask = evaluate_predicate(
+                    source.expression,
+                    self._read(source, batch),
+                    self._context.environment,
+                    self._context.subqueries,
+                )
+            known[name] = mask
+        return known[name]
+
+    def _mask_of_text(self, condition: Expression, batch: pa.RecordBatch) -> pa.BooleanArray | None:
+        """Return the mask of a condition over a column that is a dictionary, judged once for each text; None for
+        others."""
+        if not _has_dictionaries(batch) or condition not in self._over_one:
+            return None
+        (name,) = columns_of(condition)
+        column = batch.column(name)
+        if not isinstance(column, pa.DictionaryArray):
+            return None
+        flags = self._values.flags(condition, column)
+        if flags is None:
+            return None
+        words = selection.kept_rows(None, batch.num_rows)
+        selection.keep_flagged(column.indices, flags, words)
+        return selection.as_mask(words, batch.num_rows)
 
     def _of_texts(self, expression: Expression, batch: pa.RecordBatch) -> pa.Array | None:
         """Return the values of an expression over a column that is a dictionary; None for others."""
@@ -211,21 +254,32 @@ class CodedInputs:
             column = batch.column(expression.name)
             if is_short(column.type):
                 return column
-        if source.within:
-            columns = [*batch.columns, *(self._values_of(part, batch) for part in source.within)]
-            names = [*batch.schema.names, *(part.name for part in source.within)]
-            batch = pa.RecordBatch.from_arrays(columns, names)
         program = source.program if batch.num_rows >= tuning.RANGE_ROWS_MIN else None
-        values = None if program is None else program.run(batch)
+        values = None if program is None else program.run(self._with_shared(source, batch))
         if values is not None:
             return values
-        if is_compact(batch):
-            read = columns_of(expression)
-            if read:
-                batch = decoded(batch.select([n for n in batch.schema.names if n in read]))
         return evaluate_array(
-            expression, batch, self._context.environment, self._context.subqueries
+            expression,
+            self._read(source, batch),
+            self._context.environment,
+            self._context.subqueries,
         )
+
+    def _with_shared(self, source: _Input, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the batch with the shared arguments that are within an input."""
+        if not source.within:
+            return batch
+        columns = [*batch.columns, *(self._values_of(part, batch) for part in source.within)]
+        names = [*batch.schema.names, *(part.name for part in source.within)]
+        return pa.RecordBatch.from_arrays(columns, names)
+
+    def _read(self, source: _Input, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return what an input is computed of: no column that it reads has a compact form."""
+        batch = self._with_shared(source, batch)
+        read = columns_of(source.expression) if is_compact(batch) else None
+        if not read:
+            return batch
+        return decoded(batch.select([n for n in batch.schema.names if n in read]))
 
 
 @dataclass(frozen=True)

@@ -41,9 +41,8 @@ def plain_column(column: pa.Array) -> pa.Array:
 
 def is_coded_set(states: pa.Array) -> bool:
     """Return whether states are sets of codes of a dictionary, see `coded_sets`."""
-    return bool(pa.types.is_list(states.type)) and bool(
-        pa.types.is_dictionary(states.type.value_type)
-    )
+    is_list = pa.types.is_list(states.type) or pa.types.is_fixed_size_list(states.type)
+    return is_list and bool(pa.types.is_dictionary(states.type.value_type))
 
 
 def bytes_of_rows(column: pa.Array) -> int:

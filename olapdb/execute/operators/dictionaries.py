@@ -10,9 +10,10 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 
-from olapdb.compute.context import ExecutionContext, MemoryAccount
+from olapdb.compute.context import ExecutionContext
 from olapdb.compute.dictionary_rows import DictionaryRows
 from olapdb.compute.hash_table import build_bytes
+from olapdb.compute.memory import MemoryAccount
 from olapdb.compute.row_buffer import RowBuffer
 from olapdb.execute.pruning.granule_selection import live_parts
 from olapdb.plan import nodes

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from olapdb.compute.context import LOOK_AHEAD_PER_THREAD, ExecutionContext, MemoryAccount
+from olapdb.compute.context import LOOK_AHEAD_PER_THREAD, ExecutionContext
 from olapdb.compute.divisions import DIVISIONS, DividedColumns, divided, factorised, joined, ranges
 from olapdb.compute.group_codes import Factorised
+from olapdb.compute.memory import MemoryAccount
 from olapdb.compute.spill.budget import SpillBudget
 from olapdb.config import tuning
 from olapdb.execute.operators.compact_columns import have_one_dictionary
@@ -70,6 +71,7 @@ class LooseRows:
     @staticmethod
     def of_partial(partial: Partial) -> LooseRows:
         """Return the groups of a partial."""
+        partial = partial.with_lists()
         rows = divided([*partial.keys, *partial.states], partial.keys, partial.groups)
         return LooseRows(rows, len(partial.keys), None)
 

@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.compute.batches import cut, make_batch
-from olapdb.compute.context import ExecutionContext, MemoryAccount
+from olapdb.compute.context import ExecutionContext
 from olapdb.compute.evaluate import evaluate_array
+from olapdb.compute.memory import MemoryAccount
 from olapdb.compute.ordering import equal_to_previous
 from olapdb.compute.row_buffer import RowBuffer
 from olapdb.errors import InvalidWithFillExpression

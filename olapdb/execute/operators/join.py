@@ -14,13 +14,14 @@ from itertools import chain
 import pyarrow as pa
 
 from olapdb.compute.batches import cut, single_batch, table_of
-from olapdb.compute.context import ExecutionContext, MemoryAccount
+from olapdb.compute.context import ExecutionContext
 from olapdb.compute.hash_table import (
     BUILD_BYTES_PER_COLUMN,
     BUILD_BYTES_PER_ROW,
     Lookup,
     build_bytes,
 )
+from olapdb.compute.memory import MemoryAccount
 from olapdb.compute.row_buffer import RowBuffer, evaluate_in_batches
 from olapdb.compute.spill.budget import SpillBudget
 from olapdb.compute.spill.partitions import LEVELS_MAX

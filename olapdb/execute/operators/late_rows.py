@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.compute.batches import cut, make_batch, single_batch, table_of, take_rows
-from olapdb.compute.context import ExecutionContext, MemoryAccount
+from olapdb.compute.context import ExecutionContext
+from olapdb.compute.memory import MemoryAccount
 from olapdb.compute.ordering import sort_indices
 from olapdb.config import tuning
 from olapdb.execute.operators.limit import limit_batches

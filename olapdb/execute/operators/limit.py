@@ -10,10 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.compute.batches import filter_rows, single_batch, table_of, take_rows
-from olapdb.compute.context import ExecutionContext, MemoryAccount
+from olapdb.compute.context import ExecutionContext
 from olapdb.compute.evaluate import evaluate_array
 from olapdb.compute.group_codes import factorise
 from olapdb.compute.hash_table import build_bytes
+from olapdb.compute.memory import MemoryAccount
 from olapdb.compute.ordering import equal_to_previous
 from olapdb.compute.row_buffer import RowBuffer, evaluate_in_batches
 from olapdb.compute.spill.budget import SpillBudget

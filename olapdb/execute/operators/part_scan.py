@@ -78,9 +78,12 @@ def tasks_of(
     rows_max: int | None = None,
     *,
     in_chain: bool = False,
+    judged: bool = True,
 ) -> Iterator[Task]:
     """Yield the parts' row groups in order, as tasks of about TASK_ROWS rows at first, which grow up to
-    `rows_max` (None: LARGE_TASK_ROWS), or are of so many from the second on where `in_chain`. `row_bytes` is the size of a row of the columns that are read.
+    `rows_max` (None: LARGE_TASK_ROWS), or are of so many from the second on where `in_chain`. Unless `judged`, which
+    lets the first one tell what rows cost, all are of so many. `row_bytes` is the size of a row of the columns that are
+    read.
 
     A task has pieces of several parts only where these are small: reading them together copies them."""
     total_rows = sum(sum(part.group_rows) for part in parts)
@@ -95,7 +98,7 @@ def tasks_of(
         bytes_max // max(row_bytes, 1),
         total_rows // (tuning.TASKS_PER_THREAD_MIN * context.threads),
     )
-    size = _TaskSize(rows_max, total_rows, context.threads, grow=not in_chain)
+    size = _TaskSize(rows_max, total_rows, context.threads, grow=not in_chain, judged=judged)
     task: list[Piece] = []
     rows = 0
     for piece in (piece for part in parts for piece in _pieces(part, size)):
@@ -149,8 +152,10 @@ class _TaskSize:
     """The rows of the next task. Where they grow, they double each time that every thread has had a task; else all
     but the first have the most, and the last ones a share of what is left, so that threads end at the same time."""
 
-    def __init__(self, rows_max: int, total_rows: int, threads: int, *, grow: bool) -> None:
-        self.rows = tuning.TASK_ROWS
+    def __init__(
+        self, rows_max: int, total_rows: int, threads: int, *, grow: bool, judged: bool
+    ) -> None:
+        self.rows = tuning.TASK_ROWS if judged else max(rows_max, tuning.TASK_ROWS)
         self.left = total_rows
         self._rows_max = rows_max
         self._least = min(rows_max, total_rows // (_TASKS_PER_THREAD_MAX * threads))

@@ -67,6 +67,13 @@ class Partial:
         ]
         return replace(self, states=states)
 
+    def with_lists(self) -> Partial:
+        """Return the partial with lists of codes in place of their marks."""
+        states = [
+            coded_sets.listed(column) if is_coded_set(column) else column for column in self.states
+        ]
+        return replace(self, states=states)
+
     def with_values(self) -> Partial:
         """Return the partial with the values of keys in place of codes."""
         keys = [
@@ -169,6 +176,8 @@ def _bytes(column: pa.Array) -> int:
     codes = column.values if is_coded_set(column) else column
     if not isinstance(codes, pa.DictionaryArray):
         return int(column.nbytes)
+    if isinstance(column, pa.FixedSizeListArray):  # there are at most as many codes
+        return int(codes.indices.nbytes) + int(codes.dictionary.nbytes)
     share = len(codes) / max(len(codes.dictionary), 1)
     return bytes_of_rows(codes) + int(codes.dictionary.nbytes * share)
 

@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.compute.batches import make_batch, single_batch, table_of
-from olapdb.compute.context import ExecutionContext, MemoryAccount
+from olapdb.compute.context import ExecutionContext
+from olapdb.compute.memory import MemoryAccount
 from olapdb.compute.ordering import equal_to_previous
 from olapdb.execute.operators.limit import limit_batches
 from olapdb.execute.operators.sort import order_columns

@@ -7,7 +7,7 @@ Batches come in the order of the parts, whichever thread reads them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -138,7 +138,19 @@ def _part_batches(
             return cut(batch, max(context.rows_at_once, tuning.SLOW_BATCH_ROWS))
         return cut(batch, context.batch_rows)
 
-    yield Stage(context, read, tasks, rows=rows, together=joined_tasks if in_chain else None)
+    yield Stage(
+        context,
+        read,
+        tasks,
+        rows=rows,
+        together=joined_tasks if in_chain else None,
+        scan=_cost_key(node) if in_chain else None,
+    )
+
+
+def _cost_key(node: Scan) -> Hashable:
+    """Return what the costs of a scan's rows are known by, in all runs of a plan: its columns have names of their own."""
+    return node.table.id, node.columns
 
 
 def scan_tasks(
@@ -172,7 +184,9 @@ def scan_tasks(
     context.count_partitions({selection.part.partition_id for selection in chosen})
     context.count_selection(node, (total, len(chosen)), (granules_total, granules))
     row_bytes = _row_bytes(node, sources, compact, context)
-    return tasks_of(chosen, row_bytes, context, rows_max, in_chain=in_chain)
+    rows = sum(sum(selection.group_rows) for selection in chosen)
+    is_known = in_chain and context.is_long(_cost_key(node), rows) is not None
+    return tasks_of(chosen, row_bytes, context, rows_max, in_chain=in_chain, judged=not is_known)
 
 
 def _with_joint_dictionaries(

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from olapdb.compute.context import ExecutionContext, LargeSet, MemoryAccount
+from olapdb.compute.context import ExecutionContext, LargeSet
 from olapdb.compute.hash_table import Lookup
+from olapdb.compute.memory import MemoryAccount
 from olapdb.compute.row_buffer import RowBuffer
 from olapdb.compute.spill.budget import SpillBudget
 from olapdb.errors import IncorrectResultOfScalarSubquery

@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.compute.batches import cut, make_batch, take_rows
-from olapdb.compute.context import ExecutionContext, MemoryAccount
+from olapdb.compute.context import ExecutionContext
+from olapdb.compute.memory import MemoryAccount
 from olapdb.compute.ordering import OrderColumn, equal_to_previous, sort_indices
 from olapdb.compute.row_buffer import RowBuffer, evaluate_in_batches
 from olapdb.compute.spill.budget import PIECES_OF_MEMORY

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from olapdb.compute.context import ExecutionContext, MemoryAccount
+from olapdb.compute.context import ExecutionContext
+from olapdb.compute.memory import MemoryAccount
 from olapdb.compute.spill.budget import SpillBudget
 from olapdb.compute.spill.files import SpillFile
 from olapdb.compute.spill.partitions import LEVELS_MAX, PARTITIONS, PartitionedRows

@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.compute.batches import make_batch
-from olapdb.compute.context import ExecutionContext, MemoryAccount
+from olapdb.compute.context import ExecutionContext
 from olapdb.compute.evaluate import evaluate_array
+from olapdb.compute.memory import MemoryAccount
 from olapdb.compute.row_buffer import RowBuffer
 from olapdb.compute.spill.files import SpillFile
 from olapdb.compute.spill.partitions import LEVELS_MAX, PARTITIONS, PartitionedRows

@@ -17,7 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.compute.batches import cut, single_chunk, take_rows
-from olapdb.compute.context import ExecutionContext, MemoryAccount
+from olapdb.compute.context import ExecutionContext
+from olapdb.compute.memory import MemoryAccount
 from olapdb.compute.ordering import OrderColumn, dense_ranks, sort_indices
 from olapdb.compute.row_buffer import RowBuffer, evaluate_in_batches
 from olapdb.compute.spill.budget import SpillBudget

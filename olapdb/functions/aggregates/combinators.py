@@ -56,6 +56,11 @@ class If(SharedStateCombinator):
     """-If: aggregate only the rows where the last argument is true (neither 0 nor NULL)."""
 
     @property
+    def takes_mask(self) -> bool:
+        """True: only whether the last argument is true counts."""
+        return True
+
+    @property
     def takes_short_decimals(self) -> bool:
         """Return whether the inner aggregate takes them."""
         return self.inner.takes_short_decimals
@@ -99,6 +104,11 @@ class If(SharedStateCombinator):
 @dataclass(frozen=True)
 class StateCombinator(Combinator):
     """-State: the result is the state."""
+
+    @property
+    def takes_mask(self) -> bool:
+        """Return whether the inner aggregate takes a mask."""
+        return self.inner.takes_mask
 
     def totals(self, arguments: Sequence[pa.Array]) -> TotalsOfState | None:
         """Return the inner aggregate's totals."""

@@ -108,6 +108,10 @@ class UniqExact(Aggregate):
         """Return the number of distinct values of each group."""
         return columns.from_values(np.diff(offsets), self.result_type.arrow)
 
+    def of_marked(self, values: pa.Array, marks: np.ndarray) -> pa.Array | None:
+        """Return the number of distinct values of each group."""
+        return self.of_distinct(values, native_distinct.starts_of_marks(marks), marks)
+
     def finalize(self, states: pa.Array) -> pa.Array:
         """Return the number of distinct values of each group; a narrower type than UInt64 wraps."""
         return columns.from_values(np.diff(columns.offsets_of(states)), self.result_type.arrow)
@@ -122,6 +126,10 @@ class GroupUniqArray(UniqExact):
     def of_distinct(
         self, values: pa.Array, offsets: np.ndarray, codes: np.ndarray
     ) -> pa.Array | None:
+        """Return None: the result is the state."""
+        return None
+
+    def of_marked(self, values: pa.Array, marks: np.ndarray) -> pa.Array | None:
         """Return None: the result is the state."""
         return None
 
@@ -183,9 +191,8 @@ class Uniq(Aggregate):
     ) -> pa.Array | None:
         """Return the estimate of each group from how many of its hashes each power of two divides. None where two
         values have one hash, which counts once."""
-        hashes = hashing.hash_rows([values])
-        distinct, _ = _distinct_hashes(hashes, Groups(np.zeros(len(hashes), np.int64), 1))
-        if int(distinct[-1]) < len(values):
+        hashes = _hashes_of_distinct(values)
+        if hashes is None:
             return None
         counts = np.diff(offsets)
         large = np.flatnonzero(counts > SAMPLE_MAX)
@@ -197,6 +204,25 @@ class Uniq(Aggregate):
             skip = int(np.argmax(divided <= SAMPLE_MAX))
             counts[group] = int(divided[skip]) << skip
         return columns.from_values(counts.astype(np.uint64), pa.uint64())
+
+    def of_marked(self, values: pa.Array, marks: np.ndarray) -> pa.Array | None:
+        """Return what `of_distinct` does: a mask of the values whose hashes 2^skip divides leaves those of a group."""
+        hashes = _hashes_of_distinct(values)
+        if hashes is None:
+            return None
+        counts = np.diff(native_distinct.starts_of_marks(marks))
+        left, powers, skip = np.flatnonzero(counts > SAMPLE_MAX), None, 0
+        estimates = counts.copy()
+        while len(left):  # at most 64 rounds: skip grows by one
+            skip += 1
+            powers = _powers_of_two(hashes) if powers is None else powers
+            divides = np.zeros(marks.shape[1] * 8, np.uint8)
+            bits = np.packbits(powers >= skip, bitorder="little")
+            divides[: len(bits)] = bits
+            sampled = np.diff(native_distinct.starts_of_marks(marks[left] & divides.view("<u8")))
+            estimates[left] = sampled << skip
+            left = left[sampled > SAMPLE_MAX]
+        return columns.from_values(estimates.astype(np.uint64), pa.uint64())
 
     def finalize(self, states: pa.Array) -> pa.Array:
         """Return the estimate of each group: its number of hashes times 2^skip; UInt64."""
@@ -230,6 +256,13 @@ class Uniq(Aggregate):
         lists = columns.lists_from(offsets, columns.from_values(hashes, pa.uint64()))
         fields = [columns.from_values(skip, pa.uint8()), lists]
         return columns.structs_from(fields, self.state_type.arrow)
+
+
+def _hashes_of_distinct(values: pa.Array) -> np.ndarray | None:
+    """Return the hashes of values that all differ; None where two of them have one hash, which counts once."""
+    hashes = hashing.hash_rows([values])
+    offsets, _ = _distinct_hashes(hashes, Groups(np.zeros(len(hashes), np.int64), 1))
+    return None if int(offsets[-1]) < len(values) else hashes
 
 
 def _distinct_hashes(hashes: np.ndarray, groups: Groups) -> tuple[np.ndarray, np.ndarray]:

@@ -392,16 +392,21 @@ def distinct_integers(array: pa.Array, groups: Groups) -> tuple[np.ndarray, np.n
     return columns.offsets_from_counts(np.bincount(owners, minlength=groups.count)), ascending
 
 
+def marked_codes(column: pa.DictionaryArray, groups: Groups) -> np.ndarray | None:
+    """Return a bit for each code of the dictionary that is set where a group has it, see `distinct.marked_codes`. None
+    without the kernel, and where that takes more than the rows do."""
+    indices = values_of(column.indices) if library() is not None else None
+    if indices is None:
+        return None
+    return distinct.marked_codes(indices, groups.kernel_codes, groups.count, len(column.dictionary))
+
+
 def distinct_codes(column: pa.DictionaryArray, groups: Groups) -> tuple[np.ndarray, np.ndarray]:
     """Return each group's distinct codes that are not NULL, sorted: the offsets of the groups and the
     codes."""
-    indices = values_of(column.indices) if library() is not None else None
-    if indices is not None:
-        marked = distinct.distinct_codes(
-            indices, groups.kernel_codes, groups.count, len(column.dictionary)
-        )
-        if marked is not None:
-            return marked
+    marks = marked_codes(column, groups)
+    if marks is not None:
+        return distinct.codes_of_marks(marks)
     (codes,), groups = drop_null_rows([column.indices], groups)
     numbers = distinct_integers(codes, groups)
     if numbers is None:

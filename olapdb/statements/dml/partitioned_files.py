@@ -10,8 +10,8 @@ import pyarrow as pa
 from olapdb import errors
 from olapdb.bind import bind_expression
 from olapdb.compute.batches import single_chunk
-from olapdb.compute.context import memory_limit
 from olapdb.compute.evaluate import evaluate_array
+from olapdb.compute.memory import memory_limit
 from olapdb.formats.files import NewFile
 from olapdb.functions.kernels import columns
 from olapdb.model.schema import Table

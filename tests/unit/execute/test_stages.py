@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -15,6 +16,7 @@ from olapdb.compute.stages import Deferred, Stage, all_batches, begun
 from olapdb.config import tuning
 from olapdb.dbapi.cursor import Cursor
 from olapdb.execute.operators.coded_texts import _Whole
+from olapdb.observation import RowCosts
 
 pytestmark = pytest.mark.feature("select")
 
@@ -307,3 +309,67 @@ def test_threads_change_no_answer(
     assert expected
     for threads in (2, 4):
         assert cursor.execute(f"{query} SETTINGS max_threads = {threads}").fetchall() == expected
+
+
+def test_what_an_earlier_run_took_decides_whether_threads_begin_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A first run judges by its first items, in the thread of the query; the next one knows what rows cost."""
+    threads: list[int] = []
+    microseconds = [100.0]
+
+    def work(item: int) -> int:
+        threads.append(threading.get_ident())
+        return item
+
+    monkeypatch.setattr(
+        "olapdb.observation.TaskMeter.microseconds", property(lambda _: microseconds[0])
+    )
+    costs, rows = RowCosts(), [100] * 10
+
+    def run() -> int:
+        """Return how many items were done in the thread of the query."""
+        threads.clear()
+        context = context_with(2)
+        context.row_costs = costs
+        assert [*context.parallel_if_long(work, range(10), rows, scan="t")] == [*range(10)]
+        context.close()
+        return threads.count(threading.get_ident())
+
+    assert run() > 0
+    microseconds[0] = 1e9
+    assert run() == 10  # the first run took little
+    assert run() == 0  # the second one took long
+    microseconds[0] = 1.0
+    assert run() == 0
+    assert run() == 10
+
+
+def test_a_run_that_does_not_end_tells_nothing_of_rows() -> None:
+    context = context_with(1)
+    answers = context.parallel_if_long(lambda item: item, range(10), [100] * 10, scan="t")
+    next(answers)
+    answers.close()  # type: ignore[attr-defined]
+    assert context.row_costs.expected("t", 100) is None
+
+
+def test_no_task_of_a_scan_is_small_to_judge_by_once_a_run_has_told_what_rows_take() -> None:
+    seen: list[list[int]] = []
+    original = ExecutionContext.parallel_if_long
+
+    def noted(self: ExecutionContext, *arguments: Any, **named: Any) -> Iterator[Any]:
+        seen.append([*arguments[2]])
+        return original(self, *arguments, **named)
+
+    with olapdb.connect(settings={"max_threads": 2}) as connection:
+        connection.execute("CREATE TABLE t (n UInt64) ENGINE = MergeTree ORDER BY n")
+        connection.execute("INSERT INTO t SELECT number FROM numbers(600000)")
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(ExecutionContext, "parallel_if_long", noted)
+            answers = [connection.execute("SELECT sum(n + 1) FROM t").fetchall() for _ in range(2)]
+    assert answers[0] == answers[1] == [(600_000 * 600_001 // 2,)]
+    first, second = seen
+    assert first[0] < max(first)
+    assert sum(first) == sum(second) == 600_000
+    assert len(second) < len(first)
+    assert second[0] == max(second)
