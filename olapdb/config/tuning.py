@@ -234,6 +234,10 @@ after the first. Threads take turns in the interpreter, and a turn wakes a threa
 a GROUP BY with a condition 12 ms and not 13 ms; what takes 35 ms takes 25 ms with two threads. Tasks of many operators and
 few rows that remain mostly interpret: TPC-H 7 took 66 ms, and with threads 97 ms."""
 
+UNREAD_VALUES_MIN = 1 << 22
+"""Begin with threads where so many values are not in the column cache. A kernel decodes them in some 10 ms without the
+interpreter, so that the first tasks need not be judged."""
+
 UNSURE_FACTOR = 10
 """Judge by the second task, too, where the first one lets expect up to so many times that time: a first task of few rows
 overrates what a row costs. TPC-H 3 took 60 ms and not 70 ms."""
@@ -393,6 +397,7 @@ OFF: Final[Mapping[str, int]] = MappingProxyType(
         "MERGED_ELEMENTS_MIN": _NEVER,
         "FEW_PAIRS_MAX": 0,
         "SLICED_TEXTS_MIN": _NEVER,
+        "UNREAD_VALUES_MIN": _NEVER,
         "SHARED_CODES_ROWS_MIN": _NEVER,
         "TOTALLED_ROWS_MIN": _NEVER,
         "RENUMBER_RADIX_MAX": 0,
@@ -463,6 +468,7 @@ EAGER: Final[Mapping[str, int]] = MappingProxyType(
         "ALONE_MICROSECONDS": 0,
         "ALONE_TASK_MICROSECONDS": 0,
         "TASK_MICROSECONDS": 0,
+        "UNREAD_VALUES_MIN": 1,
         "STAGE_MICROSECONDS": 0,
         "ALONE_TASKS_MIN": 2,
         "UNSURE_FACTOR": 0,

@@ -32,6 +32,7 @@ from olapdb.execute.operators.part_scan import (
     Task,
     bytes_of_row,
     bytes_of_value,
+    has_much_to_decode,
     joined_tasks,
     read_rows,
     read_task,
@@ -138,7 +139,14 @@ def _part_batches(
             return cut(batch, max(context.rows_at_once, tuning.SLOW_BATCH_ROWS))
         return cut(batch, context.batch_rows)
 
-    yield Stage(context, read, tasks, rows=rows, together=joined_tasks if in_chain else None)
+    yield Stage(
+        context,
+        read,
+        tasks,
+        rows=rows,
+        together=joined_tasks if in_chain else None,
+        is_long=in_chain and has_much_to_decode(tasks, scan_sources(node)),
+    )
 
 
 def scan_tasks(
