@@ -199,11 +199,13 @@ LIMIT may need no more. LIMIT 10 over 9 columns took 2.9 ms, 3.1 ms with 8,192 r
 
 LARGE_TASK_ROWS = 1_048_576
 LARGE_TASK_BYTES = 1 << 25
+UNREAD_TEXT_BYTES = 3 << 22
 TASKS_PER_THREAD_MIN = 1
 """Let tasks grow up to so many rows, to rows of so many bytes in memory, and to a share of the rows that
 leaves each thread so many tasks. A task costs some 0.3 ms, in which it holds the interpreter's lock: TPC-H at
 scale factor 1 took 0.86 of the CPU of tasks of half the size. With two tasks a thread the 38 reads of the benchmark, on
-two threads, took 1.07 of the time."""
+two threads, took 1.07 of the time. Texts that a process reads for the first time come in tasks of fewer bytes: memory that
+it never used costs more than the decoding."""
 
 KEPT_AT_ONCE_BYTES_MAX = 1 << 22
 """Keep what a task reads of a column for the first time in the column cache only up to so many bytes; more from the
@@ -420,6 +422,7 @@ OFF: Final[Mapping[str, int]] = MappingProxyType(
         "LATE_ROWS_MAX": -1,
         "ROWS_PER_LATE_ROW_MIN": _NEVER,
         "LARGE_TASK_ROWS": 1 << 16,
+        "UNREAD_TEXT_BYTES": _NEVER,
         "KEPT_AT_ONCE_BYTES_MAX": _NEVER,
         "LATE_TASK_FACTOR": 1,
         "SHARED_DICTIONARY_ROWS_MIN": _NEVER,
@@ -503,6 +506,7 @@ EAGER: Final[Mapping[str, int]] = MappingProxyType(
         "TASK_ROWS": 2,
         "LARGE_TASK_ROWS": 4,
         "LARGE_TASK_BYTES": 1,
+        "UNREAD_TEXT_BYTES": 1,
         "KEPT_AT_ONCE_BYTES_MAX": 0,
         "LATE_TASK_FACTOR": 1 << 20,
         "SHARED_DICTIONARY_ROWS_MIN": 1,

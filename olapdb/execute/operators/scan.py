@@ -180,6 +180,9 @@ def scan_tasks(
     context.count_partitions({selection.part.partition_id for selection in chosen})
     context.count_selection(node, (total, len(chosen)), (granules_total, granules))
     row_bytes = _row_bytes(node, sources, compact, context)
+    unread_rows = _rows_of_unread_texts(node, sources, chosen)
+    if unread_rows is not None:
+        rows_max = unread_rows if rows_max is None else min(rows_max, unread_rows)
     return tasks_of(chosen, row_bytes, context, rows_max, in_chain=in_chain)
 
 
@@ -205,6 +208,26 @@ def _with_joint_dictionaries(
     if not joints:
         return chosen
     return tuple(replace(selection, joints=joints) for selection in chosen)
+
+
+def _rows_of_unread_texts(
+    node: Scan, sources: Sequence[Source], chosen: Sequence[PartSelection]
+) -> int | None:
+    """Return the most rows of a task that reads texts for the first time (`tuning.UNREAD_TEXT_BYTES`). None if it reads
+    none: a first read keeps no texts, so that a task uses the memory of the one before."""
+    parts = [selection for selection in chosen if selection.groups is None or selection.groups]
+    names = [
+        source.name
+        for source in sources
+        if isinstance(plain(source.type), String) and node.table.column(source.name) is not None
+    ]
+    size = sum(
+        selection.reader.unread_text_bytes(name, selection.groups[0] if selection.groups else 0)
+        for selection in parts
+        for name in names
+    )
+    rows = sum(selection.part.rows for selection in parts)
+    return None if not size else max(tuning.UNREAD_TEXT_BYTES * rows // size, 1)
 
 
 def _row_bytes(
