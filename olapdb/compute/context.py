@@ -329,25 +329,33 @@ class ExecutionContext:
         rows: Sequence[int],
         together: Callable[[Sequence[Item]], Sequence[Item]] | None = None,
         stages: int = 1,
+        *,
         scan: Hashable = None,
+        is_long: bool = False,
     ) -> Iterator[Answer]:
         """Yield `work(item)` for each item, as `parallel` does, but in the caller's thread if they are expected to
         take little time together. `rows` has the rows of each.
 
-        What an earlier run of the plan took for the same `scan` tells that, else the first items do. `together` then
-        puts items together. The work is that of so many operators, each of which has its own cost for an item.
+        What an earlier run of the plan took for the same `scan` tells that, else the first items do, unless the caller
+        knows that all of them take long (`is_long`). `together` then puts items together. The work is that of so many
+        operators, each of which has its own cost for an item.
 
         Threads take turns in the interpreter, and each turn wakes one that sleeps."""
+        if is_long and self.threads > 1 and len(items) >= tuning.ALONE_TASKS_MIN:
+            yield from self.parallel(
+                lambda pair: self._measured(work, *pair), zip(items, rows, strict=True)
+            )
+            return
         all_rows = sum(rows)
         if scan is None:
             yield from self._judged_by_first(work, items, rows, together, stages)
             return
         meter = TaskMeter()
         metered = meter.metered(work)
-        is_long = self.is_long(scan, all_rows)
-        if is_long is None:
+        is_known_long = self.is_long(scan, all_rows)
+        if is_known_long is None:
             yield from self._judged_by_first(metered, items, rows, together, stages)
-        elif is_long:
+        elif is_known_long:
             yield from self.parallel(metered, items)
         else:
             alone = metered if self.profile is None else self.profile.task(metered)
@@ -383,7 +391,7 @@ class ExecutionContext:
         # What the first of many small items computes for all of them, as of a dictionary, counts once.
         judged_min = 2 if rows[1] <= 2 * rows[0] else 1
         own = tuning.TASK_MICROSECONDS + tuning.STAGE_MICROSECONDS * (stages - 1)
-        left, row_microseconds, is_long = sum(rows), math.inf, self.threads > 1
+        left, row_microseconds, may_be_long = sum(rows), math.inf, self.threads > 1
         judged = 0
         for judged, (item, item_rows) in enumerate(zip(items, rows, strict=True), 1):
             self.check()
@@ -399,19 +407,28 @@ class ExecutionContext:
             expected = row_microseconds * left
             shortest = tuning.ALONE_TASK_MICROSECONDS * (len(items) - judged)
             limit = max(tuning.ALONE_MICROSECONDS, shortest)
-            is_long = is_long and expected > limit
+            may_be_long = may_be_long and expected > limit
             # A first item of few rows says little: where it leaves that open, the second one decides.
-            if not is_long or judged > judged_min or expected > tuning.UNSURE_FACTOR * limit:
+            if not may_be_long or judged > judged_min or expected > tuning.UNSURE_FACTOR * limit:
                 break
         if row_microseconds:
             self.rows_at_once = int(tuning.BATCH_MICROSECONDS / row_microseconds)
         others = items[judged:]
-        if is_long:
+        if may_be_long:
             yield from self.parallel(work, others)
             return
         for item in others if together is None else together(others):
             self.check()
             yield alone(item)
+
+    def _measured(self, work: Callable[[Item], Answer], item: Item, rows: int) -> Answer:
+        """Return `work(item)`; the first such item tells how many rows are worked on at once."""
+        started = time.thread_time()
+        answer = work(item)
+        microseconds = 1e6 * (time.thread_time() - started)
+        if self.rows_at_once == sys.maxsize and microseconds:
+            self.rows_at_once = int(tuning.BATCH_MICROSECONDS * rows / microseconds)
+        return answer
 
     def parallel_if_slow(
         self, work: Callable[[Item], Answer], items: Iterable[Item]

@@ -53,6 +53,8 @@ class Chain(Generic[Made]):
     """How many works are done for each item."""
     scan: Hashable = None
     """What reads the items, where runs of the plan after this one will read the same."""
+    is_long: bool = False
+    """Whether the works are known to take long enough for threads."""
 
     def then(self, work: Callable[[Made], Answer]) -> Chain[Answer]:
         """Return the chain with one more work."""
@@ -64,13 +66,20 @@ class Chain(Generic[Made]):
             self.together,
             self.stages + 1,
             self.scan,
+            self.is_long,
         )
 
     def run(self, context: ExecutionContext) -> Iterator[Made]:
         """Yield what is made of each item, in their order, by threads where that pays."""
         if self.rows and isinstance(self.items, Sequence):
             return context.parallel_if_long(
-                self.work, self.items, self.rows, self.together, self.stages, self.scan
+                self.work,
+                self.items,
+                self.rows,
+                self.together,
+                self.stages,
+                scan=self.scan,
+                is_long=self.is_long,
             )
         return context.parallel_if_slow(self.work, self.items)
 
@@ -78,8 +87,8 @@ class Chain(Generic[Made]):
 class Stage(Iterator[pa.RecordBatch]):
     """The batches that some work makes of each item, in the order of the items.
 
-    The items are tasks, of so many `rows` each where that is known, or the batches of the stage below, as
-    `gather` leaves them. The work must be thread-safe, and its batches may have any number of rows."""
+    The items are tasks, of so many `rows` each where that is known and known to take long where `is_long`, or the batches
+    of the stage below, as `gather` leaves them. The work must be thread-safe, and its batches may have any number of rows."""
 
     def __init__(
         self,
@@ -91,6 +100,7 @@ class Stage(Iterator[pa.RecordBatch]):
         rows: Sequence[int] = (),
         together: Together | None = None,
         scan: Hashable = None,
+        is_long: bool = False,
     ) -> None:
         self._context = context
         self._work = work
@@ -99,6 +109,7 @@ class Stage(Iterator[pa.RecordBatch]):
         self._rows = rows
         self._together = together
         self._scan = scan
+        self._is_long = is_long
         self._batches: Iterator[pa.RecordBatch] | None = None
 
     def __next__(self) -> pa.RecordBatch:
@@ -122,6 +133,7 @@ class Stage(Iterator[pa.RecordBatch]):
             rows=self._rows,
             together=self._together,
             scan=self._scan,
+            is_long=self._is_long,
         )
 
     def chain(self, stack: ExitStack) -> Chain[Iterable[pa.RecordBatch]]:
@@ -130,7 +142,9 @@ class Stage(Iterator[pa.RecordBatch]):
         items = begun(self._items, stack)
         if not isinstance(items, Stage):
             rows = items if gather is None else gather(iter(items))
-            return Chain(rows, work, self._rows, self._together, scan=self._scan)
+            return Chain(
+                rows, work, self._rows, self._together, scan=self._scan, is_long=self._is_long
+            )
 
         def made(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             """Yield what the work makes of the batches that the stages below made of an item."""
@@ -144,7 +158,7 @@ class Stage(Iterator[pa.RecordBatch]):
     def _made(self) -> Iterator[pa.RecordBatch]:
         """Yield the batches of this stage alone."""
         items = self._items if self._gather is None else self._gather(iter(self._items))
-        chain = Chain(items, lambda item: list(self._work(item)), self._rows)
+        chain = Chain(items, lambda item: list(self._work(item)), self._rows, is_long=self._is_long)
         for batches in chain.run(self._context):
             for batch in batches:
                 yield from cut(batch, self._context.batch_rows)

@@ -204,11 +204,13 @@ LIMIT may need no more. LIMIT 10 over 9 columns took 2.9 ms, 3.1 ms with 8,192 r
 
 LARGE_TASK_ROWS = 1_048_576
 LARGE_TASK_BYTES = 1 << 25
+UNREAD_TEXT_BYTES = 3 << 22
 TASKS_PER_THREAD_MIN = 1
 """Let tasks grow up to so many rows, to rows of so many bytes in memory, and to a share of the rows that
 leaves each thread so many tasks. A task costs some 0.3 ms, in which it holds the interpreter's lock: TPC-H at
 scale factor 1 took 0.86 of the CPU of tasks of half the size. With two tasks a thread the 38 reads of the benchmark, on
-two threads, took 1.07 of the time."""
+two threads, took 1.07 of the time. Texts that a process reads for the first time come in tasks of fewer bytes: memory that
+it never used costs more than the decoding."""
 
 KEPT_AT_ONCE_BYTES_MAX = 1 << 22
 """Keep what a task reads of a column for the first time in the column cache only up to so many bytes; more from the
@@ -242,6 +244,10 @@ few rows that remain mostly interpret: TPC-H 7 took 66 ms, and with threads 97 m
 KNOWN_ALONE_MICROSECONDS = 12_000
 """The same where earlier runs of the plan tell how long the tasks take one thread in all. Of 3,000,000 rows, what takes
 13 ms took 12 ms with two threads, 22 ms took 18 ms, 40 ms took 33 ms."""
+
+UNREAD_VALUES_MIN = 1 << 22
+"""Begin with threads where so many values are not in the column cache. A kernel decodes them in some 10 ms without the
+interpreter, so that the first tasks need not be judged."""
 
 UNSURE_FACTOR = 10
 """Judge by the second task, too, where the first one lets expect up to so many times that time: a first task of few rows
@@ -404,6 +410,7 @@ OFF: Final[Mapping[str, int]] = MappingProxyType(
         "MERGED_ELEMENTS_MIN": _NEVER,
         "FEW_PAIRS_MAX": 0,
         "SLICED_TEXTS_MIN": _NEVER,
+        "UNREAD_VALUES_MIN": _NEVER,
         "SHARED_CODES_ROWS_MIN": _NEVER,
         "TOTALLED_ROWS_MIN": _NEVER,
         "RENUMBER_RADIX_MAX": 0,
@@ -426,6 +433,7 @@ OFF: Final[Mapping[str, int]] = MappingProxyType(
         "LATE_ROWS_MAX": -1,
         "ROWS_PER_LATE_ROW_MIN": _NEVER,
         "LARGE_TASK_ROWS": 1 << 16,
+        "UNREAD_TEXT_BYTES": _NEVER,
         "KEPT_AT_ONCE_BYTES_MAX": _NEVER,
         "LATE_TASK_FACTOR": 1,
         "SHARED_DICTIONARY_ROWS_MIN": _NEVER,
@@ -477,6 +485,7 @@ EAGER: Final[Mapping[str, int]] = MappingProxyType(
         "ALONE_TASK_MICROSECONDS": 0,
         "TASK_MICROSECONDS": 0,
         "KNOWN_ALONE_MICROSECONDS": 0,
+        "UNREAD_VALUES_MIN": 1,
         "STAGE_MICROSECONDS": 0,
         "ALONE_TASKS_MIN": 2,
         "UNSURE_FACTOR": 0,
@@ -511,6 +520,7 @@ EAGER: Final[Mapping[str, int]] = MappingProxyType(
         "TASK_ROWS": 2,
         "LARGE_TASK_ROWS": 4,
         "LARGE_TASK_BYTES": 1,
+        "UNREAD_TEXT_BYTES": 1,
         "KEPT_AT_ONCE_BYTES_MAX": 0,
         "LATE_TASK_FACTOR": 1 << 20,
         "SHARED_DICTIONARY_ROWS_MIN": 1,

@@ -2,6 +2,7 @@
  * `storage/page_decoder.py` calls it; the other form is Arrow's reader. */
 
 #define _XOPEN_SOURCE 700
+#include "differences.h"
 #include "pages.h"
 
 /* Parquet's physical types. */
@@ -12,74 +13,6 @@ enum { PHYSICAL_INT32 = 1, PHYSICAL_INT64 = 2, PHYSICAL_FLOAT = 4, PHYSICAL_DOUB
 typedef struct {
     int64_t physical, optional, codec, width, divisor;
 } Form;
-
-/* Add up `count` differences of `width` bits, each `least` more than what is packed, and store the sums. */
-#define ADD_UP(NAME, T)                                                                             \
-    static ALWAYS_INLINE uint64_t NAME(const uint8_t *packed, int width, int64_t count, uint64_t least, uint64_t value, \
-                                       uint8_t *to) {                                               \
-        T narrow;                                                                                   \
-        if (width == 0) {                                                                           \
-            for (int64_t row = 0; row < count; row++) {                                             \
-                value += least;                                                                     \
-                narrow = (T)value;                                                                  \
-                memcpy(to + row * (int64_t)sizeof(T), &narrow, sizeof(T));                          \
-            }                                                                                       \
-        } else if (width <= 56) {                                                                   \
-            uint64_t mask = ((uint64_t)1 << width) - 1, word;                                       \
-            for (int64_t row = 0, bit = 0; row < count; row++, bit += width) {                      \
-                memcpy(&word, packed + (bit >> 3), 8);                                              \
-                value += least + (word >> (bit & 7) & mask);                                        \
-                narrow = (T)value;                                                                  \
-                memcpy(to + row * (int64_t)sizeof(T), &narrow, sizeof(T));                          \
-            }                                                                                       \
-        } else {                                                                                    \
-            uint64_t mask = width == 64 ? ~(uint64_t)0 : ((uint64_t)1 << width) - 1, word, more;    \
-            for (int64_t row = 0, bit = 0; row < count; row++, bit += width) {                      \
-                memcpy(&word, packed + (bit >> 3), 8);                                              \
-                more = packed[(bit >> 3) + 8];                                                      \
-                if (bit & 7) word = word >> (bit & 7) | more << (64 - (bit & 7));                   \
-                value += least + (word & mask);                                                     \
-                narrow = (T)value;                                                                  \
-                memcpy(to + row * (int64_t)sizeof(T), &narrow, sizeof(T));                          \
-            }                                                                                       \
-        }                                                                                           \
-        return value;                                                                               \
-    }
-
-ADD_UP(add_up_32, uint32_t)
-ADD_UP(add_up_64, uint64_t)
-
-/* Read numbers that are encoded as differences, of `bytes` bytes each: 4 or 8. */
-static ALWAYS_INLINE int read_differences(const uint8_t *at, const uint8_t *end, int bytes, int64_t count, uint8_t *to) {
-    Cursor cursor = {at, end, 0};
-    uint64_t block = read_varint(&cursor), miniblocks = read_varint(&cursor), total = read_varint(&cursor);
-    uint64_t value = (uint64_t)read_integer(&cursor);
-    uint32_t narrow = (uint32_t)value;
-    int64_t in_miniblock, row = 1;
-    if (cursor.failed || total != (uint64_t)count) return DAMAGED;
-    if (block == 0 || block > 1 << 20 || miniblocks == 0 || miniblocks > 512 || block % miniblocks) return DAMAGED;
-    in_miniblock = (int64_t)(block / miniblocks);
-    if (in_miniblock % 8) return DAMAGED;
-    if (count > 0 && bytes == 4) memcpy(to, &narrow, 4);
-    else if (count > 0) memcpy(to, &value, 8);
-    while (row < count) {
-        uint64_t least = (uint64_t)read_integer(&cursor);
-        const uint8_t *widths = cursor.at;
-        if (cursor.failed || (uint64_t)(cursor.end - cursor.at) < miniblocks) return DAMAGED;
-        cursor.at += miniblocks;
-        for (uint64_t mini = 0; mini < miniblocks && row < count; mini++) {
-            int width = widths[mini];
-            int64_t size = in_miniblock / 8 * width, left = cursor.end - cursor.at;
-            int64_t values = in_miniblock < count - row ? in_miniblock : count - row;
-            if (width > 8 * bytes || (values * width + 7) >> 3 > left) return DAMAGED;
-            value = bytes == 4 ? add_up_32(cursor.at, width, values, least, value, to + 4 * row)
-                               : add_up_64(cursor.at, width, values, least, value, to + 8 * row);
-            row += values;
-            cursor.at += size < left ? size : left;
-        }
-    }
-    return cursor.at == end ? DONE : DAMAGED;
-}
 
 /* Write values of the physical type IN as those of the column, OUT, one for each row; 0 where a row has none. */
 #define SPREAD(NAME, IN, OUT, VALUE)                                                                \

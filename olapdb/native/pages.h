@@ -12,6 +12,7 @@
 #include "checksums.h"
 #include "lz4.h"
 #include "page_format.h"
+#include "unpacking.h"
 
 enum { DONE, UNKNOWN, DAMAGED };
 
@@ -179,10 +180,17 @@ static int next_page(Cursor *cursor, int codec, uint8_t *to, int64_t room, PageH
 
 /* --- encodings. Behind a page SLACK bytes may be read. */
 
-static inline uint32_t bits32(const uint8_t *bytes, int64_t bit, int width) {
-    uint64_t word;
-    memcpy(&word, bytes + (bit >> 3), 8);
-    return (uint32_t)(word >> (bit & 7) & (((uint64_t)1 << width) - 1));
+/* Unpack values of `width` bits, at most 32; return the greatest one. */
+static ALWAYS_INLINE uint32_t unpack(const uint8_t *packed, int width, int64_t count, uint32_t *to) {
+    int64_t wide = unpacks_wide(width) ? count & ~(int64_t)7 : 0;
+    uint64_t mask = ((uint64_t)1 << width) - 1, word;
+    uint32_t most = wide ? unpack_wide(packed, width, wide, to) : 0;
+    for (int64_t row = wide, bit = wide * width; row < count; row++, bit += width) {
+        memcpy(&word, packed + (bit >> 3), 8);
+        to[row] = (uint32_t)(word >> (bit & 7) & mask);
+        most = to[row] > most ? to[row] : most;
+    }
+    return most;
 }
 
 /* Read runs of repeated and of packed values of `width` bits, at most 32, as 32-bit numbers below `limit`. */
@@ -199,10 +207,7 @@ static int read_runs(const uint8_t *at, const uint8_t *end, int width, int64_t c
             if (run > (uint64_t)INT32_MAX) return DAMAGED;
             values = (int64_t)run * 8 < count ? (int64_t)run * 8 : count;
             if ((values * width + 7) >> 3 > left) return DAMAGED;
-            for (int64_t row = 0; row < values; row++) {
-                to[row] = bits32(cursor.at, row * width, width);
-                most = to[row] > most ? to[row] : most;
-            }
+            most = unpack(cursor.at, width, values, to);
             cursor.at += (int64_t)run * width < left ? (int64_t)run * width : left;
             run = (uint64_t)values;
         } else {

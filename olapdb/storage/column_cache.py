@@ -134,6 +134,10 @@ class ColumnCache:
         entries = self._files.get(file, {})
         return all(key in entries for key in keys)
 
+    def knows(self, file: FileKey, key: ChunkKey) -> bool:
+        """Return whether the cache has a chunk, or remembers it without its values."""
+        return key in self._files.get(file, {}) or (file, key) in self._evicted
+
     def get(self, file: FileKey, keys: Sequence[ChunkKey]) -> list[pa.Array | None]:
         """Return the chunks' values, None for those that are not in the cache."""
         entries = self._files.get(file, {})

@@ -22,7 +22,7 @@ from olapdb.model.schema import Column, SkipIndex, Table
 from olapdb.records import dataclass
 from olapdb.storage.checksum import unreadable, verify_inline
 from olapdb.storage.column_statistics import bounds_hold, has_bounds, statistics_bounds
-from olapdb.storage.part_file import PartFile
+from olapdb.storage.part_file import CODED_ROW_BYTES_MAX, PartFile
 from olapdb.storage.part_footer import (
     PartFooter,
     column_positions,
@@ -156,6 +156,14 @@ class PartReader:
         return self._file.has_cached(
             [self._columns[name].id for name in names if name in self._columns]
         )
+
+    def unread_text_bytes(self, name: str, group: int) -> int:
+        """Return the bytes of a text column in the part's file, without compression, if this process has not read the row
+        group of it and its texts seldom repeat; else 0."""
+        size = self._part.uncompressed_bytes.get(name, 0)
+        if self._part.inline or size <= CODED_ROW_BYTES_MAX * self._part.rows:
+            return 0
+        return 0 if self._file.was_read(self._column(name).id, group) else size
 
     def has_column(self, name: str) -> bool:
         """Return whether the part holds the column; if not, the caller fills in its default."""

@@ -105,6 +105,7 @@ class Window:
     used_bytes: int = 0
     file_bytes: int = 0
     rows: dict[str, int] = field(default_factory=dict)
+    age_seconds: float = 0.0
     opening: Work = field(default_factory=Work)
 
     def quantile(self, values: list[int], share: float) -> int:
@@ -164,10 +165,12 @@ def look(connection: Connection, window: Window) -> None:
         window.rows = {
             name: reader.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in names
         }
+        ((age_ms,),) = reader.execute("SELECT max(newest_ms) - min(oldest_ms) FROM block_spans")
         (size,), (pages,), (free,) = (
             reader.execute(f"PRAGMA {name}").fetchone()
             for name in ("page_size", "page_count", "freelist_count")
         )
+    window.age_seconds = (age_ms or 0) / 1_000
     window.used_bytes, window.file_bytes = size * (pages - free), size * pages
     window.opening = opening(Path(catalog.path))
 

@@ -117,6 +117,22 @@ def tasks_of(
         yield tuple(task)
 
 
+def has_much_to_decode(tasks: Sequence[Task], sources: Sequence[Source]) -> bool:
+    """Return whether the columns of so many rows must be decoded (`tuning.UNREAD_VALUES_MIN`) that it pays to begin
+    with threads: the column cache lacks them."""
+    pieces = [piece for task in tasks for piece in task if not piece.selection.part.inline]
+    names = [source.name for source in sources if source.name != TASK_ROW]
+    if sum(piece.rows for piece in pieces) * len(names) < tuning.UNREAD_VALUES_MIN:
+        return False
+    unread, lacking = 0, dict[int, int]()
+    for piece in pieces:
+        reader = piece.selection.reader
+        if id(reader) not in lacking:
+            lacking[id(reader)] = sum(not reader.is_cached((name,)) for name in names)
+        unread += lacking[id(reader)] * piece.rows
+    return unread >= tuning.UNREAD_VALUES_MIN
+
+
 def joined_tasks(tasks: Sequence[Task]) -> list[Task]:
     """Return tasks for a thread that does all of them: neighbours in one part together, up to LARGE_TASK_ROWS. Threads
     need tasks for each, and each task has its own cost."""

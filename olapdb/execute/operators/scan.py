@@ -32,6 +32,7 @@ from olapdb.execute.operators.part_scan import (
     Task,
     bytes_of_row,
     bytes_of_value,
+    has_much_to_decode,
     joined_tasks,
     read_rows,
     read_task,
@@ -145,6 +146,7 @@ def _part_batches(
         rows=rows,
         together=joined_tasks if in_chain else None,
         scan=_cost_key(node) if in_chain else None,
+        is_long=in_chain and has_much_to_decode(tasks, scan_sources(node)),
     )
 
 
@@ -186,6 +188,9 @@ def scan_tasks(
     row_bytes = _row_bytes(node, sources, compact, context)
     rows = sum(sum(selection.group_rows) for selection in chosen)
     is_known = in_chain and context.is_long(_cost_key(node), rows) is not None
+    unread_rows = _rows_of_unread_texts(node, sources, chosen)
+    if unread_rows is not None:
+        rows_max = unread_rows if rows_max is None else min(rows_max, unread_rows)
     return tasks_of(chosen, row_bytes, context, rows_max, in_chain=in_chain, judged=not is_known)
 
 
@@ -211,6 +216,26 @@ def _with_joint_dictionaries(
     if not joints:
         return chosen
     return tuple(replace(selection, joints=joints) for selection in chosen)
+
+
+def _rows_of_unread_texts(
+    node: Scan, sources: Sequence[Source], chosen: Sequence[PartSelection]
+) -> int | None:
+    """Return the most rows of a task that reads texts for the first time (`tuning.UNREAD_TEXT_BYTES`). None if it reads
+    none: a first read keeps no texts, so that a task uses the memory of the one before."""
+    parts = [selection for selection in chosen if selection.groups is None or selection.groups]
+    names = [
+        source.name
+        for source in sources
+        if isinstance(plain(source.type), String) and node.table.column(source.name) is not None
+    ]
+    size = sum(
+        selection.reader.unread_text_bytes(name, selection.groups[0] if selection.groups else 0)
+        for selection in parts
+        for name in names
+    )
+    rows = sum(selection.part.rows for selection in parts)
+    return None if not size else max(tuning.UNREAD_TEXT_BYTES * rows // size, 1)
 
 
 def _row_bytes(
