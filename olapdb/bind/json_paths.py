@@ -1,4 +1,4 @@
-"""Paths into values of Dynamic and JSON: `j.a.b`, `j.^a`, `j.a.:Int64`, `d.Int64`, `j.a[].b`."""
+"""Paths into values of Dynamic and JSON: `j.a.b`, `j.^a`, `j.@a`, `j.a.:Int64`, `d.Int64`, `j.a[].b`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from olapdb.plan.expressions import Call, Expression
 from olapdb.sql.json_steps import read_json_step
 
 if TYPE_CHECKING:
-    from olapdb.functions.dynamic import parts, stored
+    from olapdb.functions.dynamic import calls, parts, stored
 else:
+    calls = LazyModule("olapdb.functions.dynamic.calls")
     parts = LazyModule("olapdb.functions.dynamic.parts")
     stored = LazyModule("olapdb.functions.dynamic.stored")
 
@@ -58,6 +59,9 @@ def _part_of_json(
         count += 1
     if step is not None:
         path = ".".join((step[1], *names[1:count]))
+        if step[0] == "@":
+            call = calls.member_call("_jsonMember", value.type, path)
+            return _call(value, "_jsonMember", path, call), names[count:], kind
         return (
             _call(value, "_jsonObject", path, parts.object_call(value.type, path)),
             names[count:],

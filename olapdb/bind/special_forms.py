@@ -123,7 +123,7 @@ def bind_cast(
         binder.queries.keeps_nulls = True
         target = types.make_nullable(target)
     target = functions.with_zone_of(bound.type, target)
-    called = function_settings.name_with_settings("CAST", binder.context.setting)
+    called = function_settings.name_with_settings("CAST", binder.context.setting, target=target)
     if called == "CAST" or bound.type == target:
         return binder.cast(bound, target)
     return constants.call(called, (bound, constants.string(target.name)), binder.environment)

@@ -111,6 +111,11 @@ FUNCTION_DEFINITIONS = (
         "CAST of a text to a Variant is a value of the type that reads the text, else a String.",
     ),
     SettingDefinition(
+        "cast_string_to_dynamic_use_inference",
+        False,
+        "CAST of a text to a Dynamic is a number, a Bool, a date, a time or an array where it is one.",
+    ),
+    SettingDefinition(
         "variant_throw_on_type_mismatch",
         True,
         "A function of a Variant fails at a value whose type it does not take; 0: NULL.",
@@ -124,3 +129,10 @@ FUNCTION_DEFINITIONS = (
         "use_legacy_to_time", False, "toTime is toTimeWithFixedDate: the time on 1970-01-02."
     ),
 )
+
+INFERENCE_SETTINGS = (
+    "input_format_try_infer_dates",
+    "input_format_try_infer_datetimes",
+    "schema_inference_make_columns_nullable",
+)
+"""Settings of formats that also change the types of paths in a JSON, wherever it is read."""

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from olapdb.config.definition import SettingDefinition, known_settings
 from olapdb.config.fixed_settings import FIXED_AT_DEFAULT, OF_WHAT_IS_REFUSED, ONE_WAY
 from olapdb.config.formats import FORMAT_SETTINGS
-from olapdb.config.function_settings import FUNCTION_DEFINITIONS
+from olapdb.config.function_settings import FUNCTION_DEFINITIONS, INFERENCE_SETTINGS
 from olapdb.config.limits import LIMIT_DEFINITIONS
 from olapdb.config.neutral import NEUTRAL_SETTINGS
 from olapdb.config.query_settings import QUERY_DEFINITIONS
@@ -16,7 +16,9 @@ from olapdb.config.server_settings import SERVER_SETTINGS
 from olapdb.config.view_settings import VIEW_DEFINITIONS
 from olapdb.config.write_settings import WRITE_DEFINITIONS
 
-FUNCTION_SETTINGS = frozenset(definition.name for definition in FUNCTION_DEFINITIONS)
+FUNCTION_SETTINGS = frozenset(
+    (*(definition.name for definition in FUNCTION_DEFINITIONS), *INFERENCE_SETTINGS)
+)
 """The names of the settings that change what a scalar function means; see functions/settings.py."""
 
 _OWN = {

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from olapdb import errors, types
 from olapdb.config import Settings
+from olapdb.config.function_settings import INFERENCE_SETTINGS
 from olapdb.formats.base import Input, Reader, Rows, Structure
 from olapdb.formats.heads import no_structure, unknown_field
 from olapdb.formats.inference import Guess
@@ -23,6 +24,7 @@ from olapdb.formats.json_types import type_of_tokens
 from olapdb.formats.name_matching import SETTING, matched_names
 from olapdb.formats.refusals import refusal_of
 from olapdb.formats.texts import is_text, zero_for_empty
+from olapdb.functions import settings as function_settings
 from olapdb.functions.json import paths
 from olapdb.functions.json.index import ARRAY, OBJECT, SCALAR, STRING, JsonIndex, build_index
 from olapdb.functions.json.read import ValueReader
@@ -186,7 +188,9 @@ def _by_row(index: JsonIndex, tokens: np.ndarray, plain: types.DataType, source:
     """Return values of JSON, or of a Dynamic, whose objects are tuples there. NULL for null and what is missing.
 
     Raises IncorrectData for a value of JSON that is no object."""
-    reader = objects.ObjectReader(index, source.environment)
+    changed = function_settings.changed_settings(INFERENCE_SETTINGS, source.settings.__getitem__)
+    environment = replace(source.environment, changed=frozenset(changed))
+    reader = objects.ObjectReader(index, environment)
     missing = (tokens < 0) | _is_null(index, tokens)
     present = tokens[~missing]
     if isinstance(plain, types.Json):

@@ -10,8 +10,9 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from olapdb.config import FUNCTION_SETTINGS, SESSION_SETTINGS, SettingValue
+from olapdb.config.function_settings import INFERENCE_SETTINGS
 from olapdb.functions.base import Column, Environment, ScalarCall
-from olapdb.types import DataType, Dynamic, Variant, plain
+from olapdb.types import DataType, Dynamic, Json, Variant, any_part, plain
 
 _OF_FORMATTING = (
     "formatdatetime_e_with_space_padding",
@@ -109,26 +110,39 @@ _OF_MISMATCHES: tuple[tuple[type[DataType], str], ...] = (
 """Types whose values have several types, and the setting of functions that do not take one of these."""
 
 
+_OF_TARGETS: tuple[tuple[type[DataType], tuple[str, ...]], ...] = (
+    (Json, INFERENCE_SETTINGS),
+    (Dynamic, ("cast_string_to_dynamic_use_inference",)),
+)
+"""Types, and the settings that a CAST to one of them reads."""
+
+
 def name_with_settings(
-    function: str, value: Callable[[str], SettingValue], arguments: Sequence[DataType] = ()
+    function: str,
+    value: Callable[[str], SettingValue],
+    arguments: Sequence[DataType] = (),
+    target: DataType | None = None,
 ) -> str:
     """Return the name of a call under settings, whose values `value` returns: a Bool stands by its name,
-    another one as `name=value`. `arguments` has the types of the call's arguments."""
+    another one as `name=value`. `arguments` has the types of the call's arguments, `target` that of a CAST."""
     read = _READ_BY.get(function.lower(), ())
+    for kind, names in _OF_TARGETS if target is not None else ():
+        if any_part(target, kind):
+            read = (*read, *names)
     for kind, setting in _OF_MISMATCHES:
         if any(isinstance(plain(argument), kind) for argument in arguments):
             read = (*read, setting)
     if not read:
         is_legacy = function == "toTime" and value("use_legacy_to_time")
         return "toTimeWithFixedDate" if is_legacy else function
-    given = [(name, value(name)) for name in read]
+    return " ".join((function, *changed_settings(read, value)))
+
+
+def changed_settings(names: Iterable[str], value: Callable[[str], SettingValue]) -> tuple[str, ...]:
+    """Return the settings that are not at their defaults, as a call's name and an Environment have them."""
+    given = [(name, value(name)) for name in names]
     changed = [(name, value) for name, value in given if value != SESSION_SETTINGS[name].default]
-    return " ".join(
-        (
-            function,
-            *(name if isinstance(value, bool) else f"{name}={value}" for name, value in changed),
-        )
-    )
+    return tuple(name if isinstance(value, bool) else f"{name}={value}" for name, value in changed)
 
 
 def settings_in_name(name: str) -> tuple[str, frozenset[str]]:

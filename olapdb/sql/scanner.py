@@ -101,6 +101,8 @@ def scanned_tokens(source: SourceText, piece: str, start: int) -> list[Token]:
                 tokens.append(Token("operator", "@@", "@@", start + at, start + at + 2))
             case TokenType.PARAMETER if tokens and tokens[-1].end == start + after:
                 pass  # the second one of @@
+            case TokenType.PARAMETER if tokens and tokens[-1].text == ".":  # j.@path of a JSON
+                tokens.append(Token("operator", "@", "@", start + at, start + at + 1))
             case TokenType.PARAMETER:
                 raise SyntaxError("Unrecognized token '@'.", position=source.position(start + at))
             case TokenType.PLACEHOLDER:

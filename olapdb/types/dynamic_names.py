@@ -121,7 +121,7 @@ def _refuse_skipped(typed: Iterable[str], skipped: Iterable[str], patterns: Iter
             if path == other or path.startswith(f"{other}."):
                 raise errors.BadArguments(f"The path {path} has a type, but SKIP {other} omits it.")
         for pattern in patterns:
-            if re.search(pattern, path):
+            if re.fullmatch(pattern, path):
                 raise errors.BadArguments(
                     f"The path {path} has a type, but SKIP REGEXP {pattern!r} omits it."
                 )

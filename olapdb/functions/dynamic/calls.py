@@ -15,12 +15,13 @@ from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts.cast import cast_column
 from olapdb.functions.dynamic.objects import entries_of
 from olapdb.functions.dynamic.order import order_keys
-from olapdb.functions.dynamic.paths import either_at, value_at
+from olapdb.functions.dynamic.paths import either_at, has_path, value_at
 from olapdb.functions.dynamic.render import plain_texts
 from olapdb.functions.dynamic.result_types import RESULT_TYPES
 from olapdb.functions.dynamic.stored import read_texts, type_named
 from olapdb.functions.dynamic.values import of_type
 from olapdb.functions.kernels import columns
+from olapdb.functions.scalar import illegal
 from olapdb.functions.variants.calls import UNFIT, Resolve, computed_rows
 from olapdb.functions.variants.values import in_rows
 from olapdb.types.arrow import DYNAMIC
@@ -90,10 +91,30 @@ def resolve_call(name: str, arguments: Sequence[Argument], resolve: Resolve) -> 
         return _emptiness(name, arguments, resolve)
     if name.startswith(_OF_TEXT):
         return _of_text(arguments, resolve)
+    if name == "has" and isinstance(arguments[0].type, types.Json):
+        return _has_path(name, arguments)
     raise IllegalTypeOfArgument(
         f"Illegal type JSON of argument of function {name}.",
         hint="Take a path, j.path.:Type, or toString(j).",
     )
+
+
+def _has_path(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Return the call of has(j, path): whether a JSON has a value at the path, or below it.
+
+    Raises IllegalTypeOfArgument for a path that is no String."""
+    if not isinstance(arguments[1].type, types.String):
+        raise illegal(name, arguments[1].type, "a String, the path in the JSON,")
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Compare each path, and each one above it, with the row's path."""
+        constant = all(isinstance(value, pa.Scalar) for value in values)
+        count = 1 if constant else rows
+        objects, wanted = (columns.as_array(value, count) for value in values)
+        found = has_path(objects, wanted)
+        return found[0] if constant else found
+
+    return ScalarCall(name, types.UINT8, kernel, "pure")
 
 
 _TARGETS = frozenset(
@@ -214,9 +235,14 @@ def _member(name: str, arguments: Sequence[Argument], resolve: Resolve) -> Scala
         raise IllegalTypeOfArgument(
             f"The second argument of {name} of {arguments[0].type} is a constant text, a path."
         )
-    source = types.plain(arguments[0].type)
+    return member_call(name, arguments[0].type, path)
+
+
+def member_call(name: str, whole: types.DataType, path: str) -> ScalarCall:
+    """Return the call that takes the member at a path of a JSON or a Dynamic: a value, or the object there."""
+    source = types.plain(whole)
     if isinstance(source, types.Json) and path in dict(source.typed):
-        return resolve_value(name, source, path, types.is_nullable(arguments[0].type))
+        return resolve_value(name, source, path, types.is_nullable(whole))
     element = source.element if isinstance(source, types.Json) else source
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:

@@ -25,6 +25,7 @@ from olapdb.types.arrow_values import from_numpy
 Convert: TypeAlias = Callable[[pa.Array, types.DataType, types.DataType], pa.Array]
 """A cast: (array, source, target) to the converted array."""
 _OBJECTS = (types.Map, types.Tuple, types.Json)
+_INFERS = "cast_string_to_dynamic_use_inference"
 
 
 def takes(source: types.DataType, target: types.DataType) -> bool:
@@ -47,6 +48,8 @@ def convert(
     CannotConvertType, TypeMismatch and IncorrectData."""
     inner, outer = types.plain(source), types.plain(target)
     if isinstance(outer, types.Dynamic):
+        if isinstance(inner, types.String) and _INFERS in environment.changed:
+            return of_fields(array, environment)
         return of_type(array, source)
     if isinstance(inner, types.Dynamic):
         read = gathered(array, lambda v, t: _cast_kind(v, t, target, cast), target.arrow)

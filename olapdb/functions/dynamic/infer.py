@@ -37,6 +37,7 @@ _SCALARS: dict[int, types.DataType] = {
     CLOCK: TIME,
     FINE: FINE_TIME,
 }
+_NO_DATES, _NO_TIMES = "input_format_try_infer_dates", "input_format_try_infer_datetimes"
 _INTEGER = r"^-?[0-9]+$"
 _LENGTH_OF_INT64 = 18
 NESTING_MAX = 16
@@ -109,6 +110,10 @@ class Inference:
         if len(rows):
             texts = paths.keys_of(self.index, tokens[rows])
             day, clock, fine = days_and_times(texts, self.environment)
+            if _NO_DATES in self.environment.changed:  # a day is a time then
+                day, clock = np.zeros_like(day), day | clock
+            if _NO_TIMES in self.environment.changed:
+                clock, fine = np.zeros_like(clock), np.zeros_like(fine)
             classes[rows] = np.select([day, clock, fine], [DAY, CLOCK, FINE], TEXT)
         return classes
 
@@ -202,7 +207,13 @@ class Inference:
         if isinstance(plain, types.Json):
             read = self.read_objects(own, plain)
         elif isinstance(plain, types.Date | types.DateTime | types.DateTime64):
-            read = read_times(self.texts(own), plain, self.environment)
+            texts = self.texts(own)
+            if _NO_DATES in self.environment.changed:
+                is_day = pc.invert(pc.match_substring(texts, ":"))
+                texts = pc.if_else(
+                    is_day, pc.binary_join_element_wise(texts, "00:00:00", " "), texts
+                )
+            read = read_times(texts, plain, self.environment)
         else:
             read = _scalars(self.texts(own), plain)
         return columns.scatter(read, ~is_null) if is_null.any() else read

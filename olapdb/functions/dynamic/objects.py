@@ -79,9 +79,10 @@ class ObjectReader:
     environment: Environment
     depth: int = 0
 
-    def dynamic(self, tokens: np.ndarray) -> pa.Array:
-        """Return values as a Dynamic: NULL for null and for the token -1."""
-        inference = replace(self._inference(types.Json()), nullable=False)
+    def dynamic(self, tokens: np.ndarray, *, nullable: bool = False) -> pa.Array:
+        """Return values as a Dynamic: NULL for null and for the token -1. `nullable`: elements of arrays are
+        Nullable also where none is null, as in JSONExtract."""
+        inference = replace(self._inference(types.Json()), nullable=nullable)
         return inference.dynamic(tokens, types.Json())
 
     def read(self, tokens: np.ndarray, data_type: types.Json) -> tuple[pa.Array, np.ndarray]:
@@ -107,7 +108,10 @@ class ObjectReader:
     def _inference(self, data_type: types.Json) -> Inference:
         """Return what finds the types of values of paths."""
         inner = replace(self, depth=self.depth + 1)
-        return Inference(self.index, self.environment, data_type.nested, inner.objects)
+        nullable = "schema_inference_make_columns_nullable=0" not in self.environment.changed
+        return Inference(
+            self.index, self.environment, data_type.nested, inner.objects, nullable=nullable
+        )
 
     def _leaves(
         self, tokens: np.ndarray, data_type: types.Json

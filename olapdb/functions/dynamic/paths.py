@@ -43,6 +43,20 @@ def value_at(array: pa.Array, data_type: types.Json, path: str) -> pa.Array:
     return members if types.is_nullable(kind) else defaulted(members, kind)
 
 
+def has_path(array: pa.Array, wanted: pa.Array) -> pa.Array:
+    """Return whether each JSON has an entry at its row's path, or below it; UInt8."""
+    entries = entries_of(array)
+    rows, names = entries.rows, entries.paths
+    found = np.zeros(len(array), np.uint8)
+    while len(rows):
+        same = np.asarray(pc.equal(names, wanted.take(from_numpy(rows))))
+        found[rows[same]] = 1
+        inner = np.asarray(pc.match_substring(names, "."))
+        rows = rows[inner]
+        names = pc.replace_substring_regex(names.filter(pa.array(inner)), r"\.[^.]*$", "")
+    return columns.from_values(found, pa.uint8())
+
+
 def defaulted(array: pa.Array, data_type: types.DataType) -> pa.Array:
     """Return values with the default of the type for NULL."""
     if not array.null_count:

@@ -102,7 +102,7 @@ class ValueReader:
                 return objects.ObjectReader(self.index, self.environment).read(tokens, data_type)
             case types.Dynamic():
                 reader = objects.ObjectReader(self.index, self.environment)
-                return reader.dynamic(tokens), np.ones(len(tokens), bool)
+                return reader.dynamic(tokens, nullable=True), np.ones(len(tokens), bool)
             case types.Variant():
                 parse = partial(cast.parse_or_null, environment=self.environment)
                 return read_variants(self, tokens, data_type, parse)

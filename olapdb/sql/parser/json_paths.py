@@ -1,8 +1,8 @@
-"""Steps of a path that only Dynamic and JSON have: `.:Int64`, `.^key` and `[]`."""
+"""Steps of a path that only Dynamic and JSON have: `.:Int64`, `.^key`, `.@key` and `[]`."""
 
 from __future__ import annotations
 
-from olapdb.sql.json_steps import json_object_step, json_type_step
+from olapdb.sql.json_steps import json_member_step, json_object_step, json_type_step
 from olapdb.sql.parser import type_names
 from olapdb.sql.parser.cursor import TokenCursor
 
@@ -10,7 +10,7 @@ from olapdb.sql.parser.cursor import TokenCursor
 def parse_step(cursor: TokenCursor) -> list[str] | None:
     """Parse the next steps of a path behind a name, and return the parts that stand for them in an Identifier.
 
-    `.:T` is the values of type T, `.^key` the object at a key, `[]` the objects of an array. None if something
+    `.:T` is the values of type T, `.^key` the object at a key, `.@key` the value or the object there, `[]` the objects of an array. None if something
     else is next; the cursor then stays."""
     if cursor.key == "[" and cursor.key_after(1) == "]":
         name = "JSON"
@@ -28,4 +28,7 @@ def parse_step(cursor: TokenCursor) -> list[str] | None:
     if cursor.key_after(1) == "^":
         cursor.skip(2)
         return [json_object_step(cursor.identifier("a key"))]
+    if cursor.key_after(1) == "@":
+        cursor.skip(2)
+        return [json_member_step(cursor.identifier("a key"))]
     return None

@@ -58,21 +58,21 @@ def column_names_in(text: str, table: Table) -> set[str]:
     """Return the columns of the table that the expression names; a lambda's arguments hide columns
     of the same name."""
     column_names = {column.name for column in table.columns}
-    return {
-        name for name in _identifiers(parse_expression(text), frozenset()) if name in column_names
-    }
+    found: set[str] = set()
+    for parts in _identifiers(parse_expression(text), frozenset()):
+        found.add(".".join(parts))
+        found.add(parts[0])
+        if parts[0] not in column_names:  # `t.a` of the table t; else `a` is an element or a path
+            found.add(parts[-1])
+    return found & column_names
 
 
-def _identifiers(node: nodes.Node, hidden: frozenset[str]) -> Iterator[str]:
-    """Yield every name that an identifier could mean: the whole, its first and its last part.
-    `hidden` are arguments of enclosing lambdas."""
+def _identifiers(node: nodes.Node, hidden: frozenset[str]) -> Iterator[tuple[str, ...]]:
+    """Yield the parts of every identifier. `hidden` are arguments of enclosing lambdas."""
     match node:
         case nodes.Identifier(parts=parts):
-            if len(parts) == 1 and parts[0] in hidden:
-                return
-            yield ".".join(parts)
-            yield parts[-1]
-            yield parts[0]
+            if len(parts) > 1 or parts[0] not in hidden:
+                yield tuple(parts)
         case nodes.Lambda(arguments=arguments, body=body):
             yield from _identifiers(body, hidden | set(arguments))
         case _:
