@@ -35,7 +35,7 @@ from olapdb.plan.expressions import (
 from olapdb.plan.join_keys import key_type, with_nulls_of
 from olapdb.plan.tree import all_nodes, expressions_of, map_expressions
 from olapdb.records import dataclass
-from olapdb.types import Decimal, Integer, is_nullable, make_nullable, plain
+from olapdb.types import Decimal, Integer, Nothing, is_nullable, make_nullable, plain
 
 
 @dataclass(frozen=True)
@@ -326,6 +326,8 @@ def key_pairs(
     left: Expression, right: Expression, nulls_match: bool
 ) -> tuple[tuple[Expression, Expression], ...]:
     """Return the keys of a join on two values; with `nulls_match` NULL equals NULL."""
+    if nulls_match and (isinstance(plain(left.type), Nothing) or isinstance(plain(right.type), Nothing)):
+        return ((scalar_call("isNull", (left,)), scalar_call("isNull", (right,))),)
     if not nulls_match or not (is_nullable(left.type) and is_nullable(right.type)):
         return ((left, right),)
     return tuple(zip(_null_safe(left), _null_safe(right), strict=True))

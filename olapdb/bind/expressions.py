@@ -447,13 +447,13 @@ class ExpressionBinder:
             self.nullable_keys, self._bound_aliases = groups
         if takes_states(name) and bound:
             bound = (self._states_behind(arguments[0], bound[0]), *bound[1:])
+        refuse_previews(name, self.context, node.position)
         reference = resolve_aggregate_call(
             name,
             parameters,
             bound,
             null_for_empty=self.context.flag("aggregate_functions_null_for_empty"),
         )
-        refuse_previews(name, self.context, node.position)
         refuse_parameters(reference.call)
         for argument in reference.call.arguments:
             refuse_windows(argument, f"the aggregate function {name}", node.position)

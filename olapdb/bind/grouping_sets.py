@@ -7,14 +7,14 @@ GROUP BY GROUPING SETS ((a), (b))   (a), (b)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
 from olapdb.bind import constants
-from olapdb.errors import BadArguments, NumberOfArgumentsDoesntMatch
+from olapdb.errors import BadArguments, IllegalAggregation, NumberOfArgumentsDoesntMatch
 from olapdb.functions.base import Environment
-from olapdb.plan.expressions import ColumnRef, Constant, Expression
+from olapdb.plan.expressions import ColumnRef, Constant, Expression, walk
 from olapdb.records import dataclass
 from olapdb.types import UINT64, Array, Map, Tuple, make_nullable, plain
 
@@ -62,6 +62,14 @@ def bind_grouping(arguments: tuple[Expression, ...]) -> GroupingRef:
             f"grouping() takes 1 to 64 arguments, {len(arguments)} given."
         )
     return GroupingRef(UINT64, arguments)
+
+
+def refuse_without_groups(bound: Iterable[Expression]) -> None:
+    """Raise IllegalAggregation if one of the expressions of a SELECT without GROUP BY calls grouping()."""
+    if any(isinstance(e, GroupingRef) for expression in bound for e in walk(expression)):
+        raise IllegalAggregation(
+            "grouping() needs a GROUP BY.", hint="Add GROUP BY ROLLUP, CUBE or GROUPING SETS."
+        )
 
 
 def rollup_or_cube(kind: str, keys: Sequence[Expression]) -> tuple[tuple[Expression, ...], ...]:

@@ -165,6 +165,8 @@ class _JoinBinder:
         self.nulls = context.flag("join_use_nulls")
         self.aliases: Mapping[str, sql.Expression] = {}
         """Names that ON may use beside those of columns."""
+        self.types_of_using: dict[RelationColumn, DataType] = {}
+        """The columns of USING of both sides, with the common type that they have in the result."""
         self.residual: list[Expression] = []
         self.nearest: tuple[str, Expression, Expression] | None = None
         """The inequality of an ASOF JOIN: its operator, left and right side."""
@@ -180,7 +182,10 @@ class _JoinBinder:
             self._add_inequality()
         hidden = set(self.join.using)
         for side in (self.left, self.right):
-            side.derived = [self._derived(side, c, hidden) for c in side.relation.columns]
+            side.derived = [
+                self._derived(side, c, hidden, self.types_of_using.get(c))
+                for c in side.relation.columns
+            ]
         joins = self.left.relation.joins + self.right.relation.joins + 1
         columns = [*merged, *self.left.derived, *self.right.derived]
         return Relation(columns, self._build, "the join", joins)
@@ -203,10 +208,12 @@ class _JoinBinder:
                 self.nearest = ("greaterOrEquals", pair[0].use(), pair[1].use())
             else:
                 self._add_key(pair[0].use(), pair[1].use())
+            common = _common(pair[0].type, pair[1].type)
             left, right = (
-                self._derived(side, column, set())
+                self._derived(side, column, set(), common)
                 for side, column in zip((self.left, self.right), pair, strict=True)
             )
+            self.types_of_using.update((column, common) for column in pair)
             yield self._merged(name, left, right, marker)
 
     def _using_column(self, side: _Side, name: str) -> RelationColumn:
@@ -374,21 +381,31 @@ class _JoinBinder:
             return ColumnRef(make_nullable(expression.type), expression.name)
         return expression
 
-    def _derived(self, side: _Side, column: RelationColumn, hidden: set[str]) -> RelationColumn:
+    def _derived(
+        self,
+        side: _Side,
+        column: RelationColumn,
+        hidden: set[str],
+        common: DataType | None = None,
+    ) -> RelationColumn:
         """Return a side's column as a column of the join; `hidden` are the names of USING.
 
-        It is nullable where the join fills in NULL. A computed column of a side whose rows may be
-        missing is computed below the join, so that missing rows get its default."""
+        One of these has the type `common` of both sides. The column is nullable where the join fills in
+        NULL. A computed column of a side whose rows may be missing is computed below the join, so that
+        missing rows get its default."""
         to_null = side.outer and self.nulls
-        data_type = make_nullable(column.type) if to_null else column.type
+        own_type = common or column.type
+        data_type = make_nullable(own_type) if to_null else own_type
 
         def make() -> Expression:
             """Return the reference to the side's column, made at its first use."""
             expression = column.use()
+            if common is not None:
+                expression = constants.cast(expression, common, self.queries.scope.environment)
             if side.outer and not isinstance(expression, ColumnRef):
                 name = self.queries.names.unique(column.name)
                 side.computed.append((name, expression))
-                expression = ColumnRef(column.type, name)
+                expression = ColumnRef(own_type, name)
             return self._nullable(expression) if to_null else expression
 
         is_hidden = column.name in hidden and column.bare

@@ -20,7 +20,7 @@ from olapdb.bind.collations import refuse_collation
 from olapdb.bind.contracts import BindContext, BoundQuery, QueryBinder
 from olapdb.bind.correlations import refuse_correlated
 from olapdb.bind.expressions import ExpressionBinder, bind_condition
-from olapdb.bind.grouping_sets import nullable_keys, rollup_or_cube
+from olapdb.bind.grouping_sets import nullable_keys, refuse_without_groups, rollup_or_cube
 from olapdb.bind.names import located
 from olapdb.bind.projection import Order, SelectItem, SelectProjection, bind_projection
 from olapdb.bind.relation import Relation
@@ -132,6 +132,8 @@ class _SelectBinder:
         rows = Unnesting(self.queries.names)
         node = _filtered(self.binder.relation, prewhere, where, select, rows)
         expressions = (*clauses.computed(), *_optional(clauses.having))
+        if keys is None:
+            refuse_without_groups(expressions)
         if keys is not None or any(map(needs_groups, expressions)):
             grouping = self._grouping(keys or [])
             clauses = self._over_groups(clauses, grouping)

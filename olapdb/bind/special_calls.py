@@ -51,6 +51,8 @@ def special_call(binder: Binder, node: sql.Function) -> Expression | None:
         return format_row.bind_format_row(binder, node)
     if node.name in FORMAT_QUERY:
         return query_formatting.bind_format_query(binder, node)
+    if node.name in ("toTimeZone", "toTimezone"):
+        return _in_named_zone(binder, node)
     if node.name == "toJSONString":
         return json_text.bind_json_text(binder, node)
     bind = _CALLS.get(node.name)
@@ -184,6 +186,16 @@ def _subcolumn(binder: Binder, node: sql.Function) -> Expression:
     if part is None:
         raise errors.IllegalColumn(f"There is no subcolumn {name} in type {value.type}.")
     return part
+
+
+def _in_named_zone(binder: Binder, node: sql.Function) -> Expression | None:
+    """Bind toTimeZone(t, timezone()) with that zone as a constant; None for another zone."""
+    match node.arguments:
+        case (time, sql.Function(name=name, arguments=())) if name.lower() == "timezone":
+            zone = sql.Literal(binder.environment.zone, position=node.position)
+            return binder.bind(replace(node, arguments=(time, zone)))
+        case _:
+            return None
 
 
 _CALLS: Mapping[str, Callable[[Binder, sql.Function], Expression]] = {

@@ -38,6 +38,11 @@ WRITE_DEFINITIONS = (
         minimum=0,
     ),
     SettingDefinition(
+        "optimize_throw_if_noop",
+        False,
+        "Whether OPTIMIZE without FINAL fails where there is nothing to merge.",
+    ),
+    SettingDefinition(
         "data_type_default_nullable",
         False,
         "Columns of CREATE TABLE are Nullable unless said otherwise.",

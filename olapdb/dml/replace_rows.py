@@ -111,7 +111,13 @@ def _refuse(table: Table, snapshot: Snapshot) -> None:
             hint=f"Change the source and run SYSTEM REPLAY VIEW"
             f" {views[0].database}.{views[0].name} STALE.",
         )
-    if table.setting("deduplicate_by"):
+    if table.is_bounded:
+        raise NotSupportedError(
+            f"INSERT … REPLACE: {name} has max_rows_to_keep or max_bytes_to_keep, by which other"
+            " rows would leave too.",
+            hint="Make the table without these settings.",
+        )
+    if table.engine.is_merge_tree and table.setting("deduplicate_by"):
         raise NotSupportedError(
             f"INSERT … REPLACE: {name} has deduplicate_by, whose remembered keys would reject the"
             " new rows.",

@@ -282,7 +282,7 @@ ANY_ENGINE_ACTIONS = frozenset({"TRUNCATE", "QUARANTINE PART"})
 def stored_table(
     snapshot: Snapshot, table_id: str, action: str, *, any_engine: bool = False
 ) -> Table:
-    """Return the table, of the MergeTree family, for DELETE of Memory too or, with `any_engine` and for
+    """Return the table, of the MergeTree family, for DELETE and REPLACE of Memory too or, with `any_engine` and for
     some actions, of any engine that stores rows. Raises UnknownTable, NotSupportedError, UnsupportedMethod."""
     table = snapshot.by_id(table_id)
     if not isinstance(table, Table):
@@ -290,7 +290,7 @@ def stored_table(
     if table.engine.name == "Null":
         kind = NotSupportedError if action == "TRUNCATE" else UnsupportedMethod
         raise kind(f"{action}: {table.database}.{table.name} is a Null table and stores nothing.")
-    if action == "DELETE" and table.engine.name == "Memory":
+    if action in ("DELETE", "INSERT … REPLACE") and table.engine.name == "Memory":
         return table
     if not any_engine and action not in ANY_ENGINE_ACTIONS and not table.engine.is_merge_tree:
         raise UnsupportedMethod(

@@ -434,6 +434,8 @@ def _merge(
         argument,
         inner,
         merge_class=inner.merge_class,
+        additive=inner.additive,
+        merge_function=inner.merge_function,
     )
     return (
         _wrap(combinators.StateCombinator, merged, types, result=argument) if keep_state else merged

@@ -165,6 +165,7 @@ class Kill(Statement):
     kind: Lit["QUERY", "MUTATION", "PART_MOVE_TO_SHARD"]
     where: Expression
     mode: Lit["ASYNC", "SYNC", "TEST"] = "ASYNC"
+    format: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -390,16 +390,22 @@ def _parse_enum_element(cursor: TokenCursor) -> tuple[str, int | None]:
 
 
 def _parse_alter_column(cursor: TokenCursor, _: Position) -> nodes.ModifyColumn | None:
-    """Parse `COLUMN c TYPE T …`, or what MODIFY COLUMN takes, behind ALTER.
+    """Parse `COLUMN c TYPE T …`, or what MODIFY COLUMN takes without a type, behind ALTER.
 
-    None if `_parse_modify_column` returns None."""
+    Raises SyntaxError for a type without the word TYPE before it."""
     cursor.expect("COLUMN")
     start = cursor.at
     position = cursor.position()
     if_exists = cursor.if_exists()
-    if cursor.key_after(1) != "TYPE":
+    name_start = cursor.at
+    cursor.dotted_name("a column")
+    has_type = cursor.key == "TYPE"
+    if not has_type:
+        if cursor.key not in columns.AFTER_NAME and not cursor.sees("ADD", "ENUM"):
+            raise cursor.expected("TYPE, DEFAULT, REMOVE, COMMENT, CODEC, TTL or SETTINGS")
         cursor.move_to(start)
         return _parse_modify_column(cursor)
+    cursor.move_to(name_start)
     column = columns.parse_column(cursor, before_type="TYPE")[0]
     first, after = _parse_place(cursor)
     return nodes.ModifyColumn(column, if_exists, None, first, after, position=position)

@@ -203,6 +203,8 @@ def _parse_substring(cursor: TokenCursor, token: Token) -> nodes.Function:
         arguments.append(expressions.parse_expression(cursor))
         if cursor.take("FOR"):
             arguments.append(expressions.parse_expression(cursor))
+    elif cursor.key == ")" and token.key == "SUBSTRING":
+        raise cursor.expected("FROM or a comma")
     while cursor.take(","):
         arguments.append(operands.parse_aliased(cursor))
     cursor.expect(")")
@@ -218,6 +220,8 @@ def _parse_trim(cursor: TokenCursor, token: Token) -> nodes.Function:
     if token.key == "TRIM" and cursor.key_after(1) != ")":
         side = cursor.take_one_of(*_TRIMMED)
     if not side:
+        if cursor.key == ")":
+            raise cursor.expected("a text")
         arguments = operands.parse_list_until(cursor, ")")
         return nodes.Function(_SHORT_TRIM[token.key], arguments, position=position)
     characters = () if cursor.key == "FROM" else (expressions.parse_expression(cursor),)
@@ -269,24 +273,21 @@ def _parse_date_arithmetic(cursor: TokenCursor, token: Token) -> nodes.Function:
     has_unit = unit is not None and cursor.key_after(1) == "," and count_commas(cursor) == 2
     if has_unit:
         cursor.skip(2)
-    first = expressions.parse_expression(cursor)
-    cursor.expect(",")
-    second = expressions.parse_expression(cursor)
-    cursor.expect(")")
+    arguments = operands.parse_list_until(cursor, ")")
     if has_unit and unit is not None:
-        first, second = second, nodes.IntervalLiteral(first, unit, position=position)
-    return nodes.Function(_DATE_ARITHMETIC[token.key], (first, second), position=position)
+        count, time = arguments
+        arguments = (time, nodes.IntervalLiteral(count, unit, position=position))
+    return nodes.Function(_DATE_ARITHMETIC[token.key], arguments, position=position)
 
 
 def _parse_date_difference(cursor: TokenCursor, token: Token) -> nodes.Function:
     """Parse `DATEDIFF(DAY, a, b)` and `dateDiff('day', a, b[, zone])`."""
     cursor.skip(2)
     unit = INTERVAL_UNITS.get(cursor.key)
-    first: nodes.Expression
-    if unit is not None and cursor.key_after(1) == ",":
-        first = nodes.Literal(unit.lower(), position=cursor.position(cursor.advance()))
-    else:
-        first = expressions.parse_expression(cursor)
+    if unit is None or cursor.key_after(1) != ",":
+        arguments = operands.parse_list_until(cursor, ")")
+        return nodes.Function("dateDiff", arguments, position=cursor.position(token))
+    first = nodes.Literal(unit.lower(), position=cursor.position(cursor.advance()))
     cursor.expect(",")
     rest = operands.parse_list_until(cursor, ")")
     return nodes.Function("dateDiff", (first, *rest), position=cursor.position(token))

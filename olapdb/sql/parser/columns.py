@@ -24,7 +24,7 @@ from olapdb.types import DataType, make_nullable
 
 _DefaultKind = Literal["DEFAULT", "MATERIALIZED", "ALIAS", "EPHEMERAL"]
 _DEFAULT_KINDS: tuple[_DefaultKind, ...] = get_args(_DefaultKind)
-_AFTER_NAME = words(
+AFTER_NAME = words(
     "DEFAULT MATERIALIZED ALIAS EPHEMERAL COMMENT CODEC TTL NULL NOT PRIMARY FIRST AFTER REMOVE "
     "MODIFY RESET SETTINGS STATISTICS"
 )
@@ -105,7 +105,7 @@ def parse_column(cursor: TokenCursor, before_type: str = "") -> tuple[nodes.Colu
     nested: tuple[tuple[str, DataType], ...] = ()
     if cursor.token.text == "Nested" and cursor.key_after(1) == "(":
         nested = _parse_nested(cursor)
-    elif cursor.is_name() and cursor.key not in _AFTER_NAME:
+    elif cursor.is_name() and cursor.key not in AFTER_NAME:
         data_type = type_names.parse_data_type(cursor)
     options = _parse_options(cursor)
     if nested and (options.nullable or options.default is not None):

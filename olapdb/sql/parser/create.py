@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from olapdb.errors import AccessDenied, Position, SyntaxError, UnknownUser
+from olapdb.errors import AccessDenied, IncorrectQuery, Position, SyntaxError, UnknownUser
 from olapdb.sql import nodes
 from olapdb.sql.parser import (
     clauses,
     columns,
     dictionaries,
+    expressions,
     functions,
     named_collections,
     operands,
@@ -367,14 +368,24 @@ def _parse_inner_storage(
 
 
 def _parse_index(cursor: TokenCursor, position: Position) -> nodes.Alter:
-    """Parse `CREATE INDEX i ON t (a) TYPE minmax` as ALTER TABLE t ADD INDEX."""
+    """Parse `CREATE INDEX i ON t (a) TYPE minmax` as ALTER TABLE t ADD INDEX.
+
+    Raises IncorrectQuery without TYPE."""
     if_not_exists = cursor.if_not_exists()
     name = cursor.identifier("the name of an index")
     cursor.expect("ON")
     table = cursor.table_name()
-    cursor.expect("(")
-    elements = operands.parse_list_until(cursor, ")")
-    expression = elements[0] if len(elements) == 1 else nodes.TupleLiteral(elements)
+    if cursor.take("("):
+        elements = operands.parse_list_until(cursor, ")")
+        expression = elements[0] if len(elements) == 1 else nodes.TupleLiteral(elements)
+    else:
+        expression = expressions.parse_expression(cursor)
+    if cursor.ended or cursor.key in (";", "GRANULARITY"):
+        raise IncorrectQuery(
+            "CREATE INDEX needs a TYPE.",
+            hint="Write TYPE minmax, set(n), bloom_filter or text(…) behind it.",
+            position=cursor.position(),
+        )
     index = columns.parse_index_type(cursor, name, expression, position)
     action = nodes.IndexAction("ADD", name, index, if_not_exists, position=position)
     return nodes.Alter(table, (action,), position=position)

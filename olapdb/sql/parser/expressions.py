@@ -1,7 +1,7 @@
 """Expressions: a Pratt parser with ClickHouse's precedences.
 
 From loose to tight: `->`, `? :`, OR, AND, NOT, IS, BETWEEN, comparisons with LIKE and IN, `||`,
-`+ -`, `* / % DIV MOD`, unary minus, and `. [] ::`.  Operators become functions with ClickHouse's
+`+ -`, `* / % DIV MOD`, AT TIME ZONE, unary minus, and `. [] ::`.  Operators become functions with ClickHouse's
 names (see `nodes.Function`), so what comes after the parser knows functions only.
 """
 
@@ -26,6 +26,7 @@ from olapdb.sql.parser.precedence import (
     OR,
     POSTFIX,
     TERNARY,
+    ZONE,
 )
 from olapdb.sql.tokens import Token
 
@@ -65,6 +66,7 @@ _SPECIAL = {
     "IN": COMPARE,
     "NOT": COMPARE,
     "GLOBAL": COMPARE,
+    "AT": ZONE,
     ".": POSTFIX,
     "[": POSTFIX,
     "::": POSTFIX,
@@ -225,6 +227,8 @@ def _parse_special(
             return _parse_negated(cursor, left)
         case "GLOBAL":
             return _parse_global_in(cursor, left)
+        case "AT":
+            return _parse_at_zone(cursor, left)
         case "?":
             cursor.advance()
             then = parse_expression(cursor, TERNARY)
@@ -281,6 +285,19 @@ def _parse_is(cursor: TokenCursor, left: nodes.Expression) -> nodes.Function:
         name = "isNotDistinctFrom" if negated else "isDistinctFrom"
         return nodes.Function(name, (left, parse_expression(cursor, IS)), position=position)
     raise cursor.expected("NULL, TRUE, FALSE, UNKNOWN or DISTINCT FROM")
+
+
+def _parse_at_zone(cursor: TokenCursor, left: nodes.Expression) -> nodes.Function | None:
+    """Parse `AT TIME ZONE zone` or `AT LOCAL` into toTimeZone; None if AT begins neither."""
+    position = cursor.position()
+    zone: nodes.Expression
+    if cursor.take("AT", "LOCAL"):
+        zone = nodes.Function("timeZone", position=position)
+    elif cursor.take("AT", "TIME", "ZONE"):
+        zone = parse_expression(cursor, ZONE)
+    else:
+        return None
+    return nodes.Function("toTimeZone", (left, zone), position=position)
 
 
 def _parse_between(

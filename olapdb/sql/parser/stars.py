@@ -1,7 +1,8 @@
-"""`*`, `t.*`, `COLUMNS(…)`, and what changes them: EXCEPT, REPLACE, APPLY."""
+"""`*`, `t.*`, `COLUMNS(…)`, and what changes them: LIKE, EXCEPT, REPLACE, APPLY."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from olapdb.errors import SyntaxError
@@ -27,6 +28,22 @@ def parse_columns_pattern(cursor: TokenCursor, qualifier: tuple[str, ...] = ()) 
         names = cursor.dotted_names("a column")
     cursor.expect(")")
     return parse_modifiers(cursor, Star(qualifier, pattern, names=names, position=position))
+
+
+def parse_star(cursor: TokenCursor, star: Star) -> Star:
+    """Parse `[LIKE | ILIKE 'pattern']` and the modifiers behind `*` or `t.*`.
+
+    The names that match are chosen as by COLUMNS('regex')."""
+    if cursor.key in ("LIKE", "ILIKE") and cursor.kind_after(1) == "string":
+        case = "(?i)" if cursor.advance().key == "ILIKE" else ""
+        star = replace(star, pattern=f"{case}^{_regex_of(cursor.string())}$")
+    return parse_modifiers(cursor, star)
+
+
+def _regex_of(pattern: str) -> str:
+    """Return the regular expression of a pattern of LIKE; a backslash takes the next letter as it is."""
+    parts = re.findall(r"\\.|.", pattern, re.DOTALL)
+    return "".join({"%": ".*", "_": "."}.get(part) or re.escape(part[-1]) for part in parts)
 
 
 def parse_modifiers(cursor: TokenCursor, star: Star) -> Star:

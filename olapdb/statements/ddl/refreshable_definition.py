@@ -118,9 +118,10 @@ def _refuse_target(
     snapshot: Snapshot,
 ) -> None:
     """Raise BadArguments for a table that a view other than `replaced` writes, whose rows a refresh
-    would remove or add others to, and for an engine that cannot exchange its rows."""
+    would remove or add others to, and for an engine that cannot exchange its rows: those of the
+    MergeTree family and Memory can."""
     position = None if statement.target is None else statement.target.position
-    if not target.engine.is_merge_tree:
+    if not target.engine.is_merge_tree and target.engine.name != "Memory":
         raise errors.BadArguments(
             f"Engine {target.engine.name} cannot exchange its rows in one commit, as a refresh does.",
             hint="Say ENGINE = MergeTree.",

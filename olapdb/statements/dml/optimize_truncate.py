@@ -111,7 +111,8 @@ def optimize(statement: nodes.Optimize, context: StatementContext) -> Result:
     """Run OPTIMIZE TABLE t [PARTITION p] [FINAL] [DEDUPLICATE]: remove duplicates and expired rows,
     then merge, and return when the merges are done. DRY RUN merges the parts and keeps nothing.
 
-    Raises UnsupportedMethod outside the MergeTree family, SupportIsDisabled for CLEANUP."""
+    Raises UnsupportedMethod outside the MergeTree family, SupportIsDisabled for CLEANUP, and, with the
+    setting optimize_throw_if_noop, CannotAssignOptimize if there is nothing to merge."""
     context = context.with_settings(statement.settings)
     snapshot = context.snapshot()
     item = snapshot.find(*context.locate(statement.table))
@@ -137,9 +138,16 @@ def optimize(statement: nodes.Optimize, context: StatementContext) -> Result:
     expires = table.expires and (background is None or background.expires(table.id))
     if expires:
         apply_ttl(context.origin("TTL"), table.id, partition_id=partition)
-    optimize_table(
+    merges = optimize_table(
         context.origin("OPTIMIZE"), table.id, partition_id=partition, final=statement.final
     )
+    idle = not (merges or statement.final or statement.deduplicate)
+    if idle and context.settings.boolean("optimize_throw_if_noop"):
+        raise CannotAssignOptimize(
+            f"There are no parts of {table.name} that can be merged.",
+            hint="OPTIMIZE … FINAL rewrites single parts, too.",
+            position=statement.position,
+        )
     if expires and any(rule.action == "GROUP BY" for rule in ttl_rules(table)):
         # rows of a group that lay in several parts are in one now
         apply_ttl(context.origin("TTL"), table.id, partition_id=partition)

@@ -103,6 +103,9 @@ PROVABLE = [
         "counts",
         "SELECT a.k AS k, c AS n FROM (SELECT k, count() AS c FROM s GROUP BY k) AS a JOIN mt ON a.k = mt.k WHERE mt.w > 1",
     ),
+    # finished values that merge as the states behind them do
+    ("summing", "SELECT k, sumMerge(x) AS n FROM aggr GROUP BY k"),
+    ("sums", "SELECT k, sumMerge(x) AS n FROM aggr GROUP BY k"),
     # sums of stored floats that decide nothing
     ("scaled", "SELECT k, v * (SELECT sum(f) FROM prices) AS x FROM s"),
     (
