@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from olapdb import errors, functions, types
-from olapdb.bind import constants, special_forms
+from olapdb.bind import constants
 from olapdb.bind.aggregates import refuse_previews, resolve_aggregate_call, texts_to_join
 from olapdb.bind.constant_arguments import require_constants
 from olapdb.bind.contracts import BindContext, QueryBinder
@@ -40,8 +41,14 @@ from olapdb.bind.variants import MAY_MAKE_VARIANTS, refuse_new_variant, refuse_s
 from olapdb.bind.windows import bind_window, refuse_windows
 from olapdb.functions import settings as function_settings
 from olapdb.functions.windows import find_window
+from olapdb.lazy import LazyModule
 from olapdb.plan import expressions
 from olapdb.sql import nodes as sql
+
+if TYPE_CHECKING:
+    from olapdb.bind import special_forms
+else:
+    special_forms = LazyModule("olapdb.bind.special_forms")
 
 _REFUSED = {
     "untuple": "untuple stands alone in SELECT, with or without an alias; elsewhere name the"

@@ -14,14 +14,11 @@ import pyarrow.compute as pc
 from olapdb import errors, types
 from olapdb.functions.base import Column, Environment
 from olapdb.functions.casts import (
-    addresses,
     clocks,
     enums,
-    lossless,
     parse_dates,
     parse_timestamps,
     parsing,
-    to_scalars,
     wide_numbers,
 )
 from olapdb.functions.kernels import brain_floats, columns
@@ -32,12 +29,15 @@ from olapdb.records import dataclass
 from olapdb.types.arrow_values import to_numpy
 
 if TYPE_CHECKING:
-    from olapdb.functions.casts import nested, overflow
+    from olapdb.functions.casts import addresses, lossless, nested, overflow, to_scalars
     from olapdb.functions.dynamic import casts as dynamic_casts
     from olapdb.functions.variants import casts as variant_casts
 else:
+    addresses = LazyModule("olapdb.functions.casts.addresses")
+    lossless = LazyModule("olapdb.functions.casts.lossless")
     nested = LazyModule("olapdb.functions.casts.nested")
     overflow = LazyModule("olapdb.functions.casts.overflow")
+    to_scalars = LazyModule("olapdb.functions.casts.to_scalars")
     dynamic_casts = LazyModule("olapdb.functions.dynamic.casts")
     variant_casts = LazyModule("olapdb.functions.variants.casts")
 

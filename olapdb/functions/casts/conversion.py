@@ -12,13 +12,19 @@ from olapdb.errors import BadArguments, NumberOfArgumentsDoesntMatch
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts.conversion_calls import converted_call, rezoned
 from olapdb.functions.casts.conversion_or_else import or_else
-from olapdb.functions.casts.conversion_targets import CONVERSIONS, Conversion, fixed_string_type
+from olapdb.functions.casts.conversion_targets import (
+    CONVERSIONS,
+    ConversionFunction,
+    fixed_string_type,
+)
 from olapdb.functions.datetime.row_zones import by_row_zone
 from olapdb.functions.kernels.supertypes import IN_DICTIONARIES
 from olapdb.functions.scalar import ScalarDefinition, constant_text, constant_zone, custom, illegal
 
 
-def _plain_conversion(conversion: Conversion) -> Callable[[str, Sequence[Argument]], ScalarCall]:
+def _plain_conversion(
+    conversion: ConversionFunction,
+) -> Callable[[str, Sequence[Argument]], ScalarCall]:
     """Return a resolver of a conversion that raises for values that do not convert."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
@@ -179,7 +185,9 @@ def _to_interval(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 DEFINITIONS: tuple[ScalarDefinition, ...] = (
     *_definitions(),
     custom("toString", by_row_zone(_to_string, 1), count=(1, 2)),
-    custom("toFixedString", _plain_conversion(Conversion(fixed_string_type, (1, 1))), count=2),
+    custom(
+        "toFixedString", _plain_conversion(ConversionFunction(fixed_string_type, (1, 1))), count=2
+    ),
     custom("toBool", _to_bool),
     custom("toInterval", _to_interval, count=2),
     custom("toTimeZone", _to_time_zone, count=2, aliases=("toTimezone",)),

@@ -16,7 +16,7 @@ from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts import cast
 from olapdb.functions.casts.cast_functions import unchanged_or_null
 from olapdb.functions.casts.conversion_calls import converted_call, rezoned, shown_type
-from olapdb.functions.casts.conversion_targets import Conversion
+from olapdb.functions.casts.conversion_targets import ConversionFunction
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.kernels.supertypes import NULL_TYPE
@@ -32,7 +32,7 @@ def _least_or_default(target: types.DataType) -> pa.Scalar:
 
 
 def or_else(
-    conversion: Conversion, otherwise: str
+    conversion: ConversionFunction, otherwise: str
 ) -> Callable[[str, Sequence[Argument]], ScalarCall]:
     """Return a resolver of …OrNull, …OrZero or …OrDefault.
 
@@ -44,7 +44,7 @@ def or_else(
 
 
 def _of_text(
-    conversion: Conversion, otherwise: str, name: str, arguments: Sequence[Argument]
+    conversion: ConversionFunction, otherwise: str, name: str, arguments: Sequence[Argument]
 ) -> ScalarCall:
     """Resolve …OrNull or …OrZero, which take texts; toDateOrNull and toDateTimeOrNull integers, too."""
     source = arguments[0].type
@@ -70,7 +70,9 @@ def _of_text(
     return ScalarCall(name, shown_type(result, arguments), kernel)
 
 
-def _or_default(conversion: Conversion, name: str, arguments: Sequence[Argument]) -> ScalarCall:
+def _or_default(
+    conversion: ConversionFunction, name: str, arguments: Sequence[Argument]
+) -> ScalarCall:
     """Resolve …OrDefault, whose last argument may be the default. Raises BadArguments for a default
     of another type."""
     source = arguments[0].type

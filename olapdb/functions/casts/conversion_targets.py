@@ -15,7 +15,7 @@ Target = Callable[[str, Sequence[Argument]], types.DataType]
 
 
 @dataclass(frozen=True)
-class Conversion:
+class ConversionFunction:
     """A conversion function: its target type, computed from the arguments.
 
     `extra` bounds the number of arguments after the first.
@@ -96,9 +96,9 @@ def fixed_string_type(name: str, arguments: Sequence[Argument]) -> types.DataTyp
 
 
 _NO_EXTRA = (0, 0)
-CONVERSIONS: dict[str, Conversion] = {
+CONVERSIONS: dict[str, ConversionFunction] = {
     **{
-        f"to{t.name}": Conversion(_fixed(t), _NO_EXTRA)
+        f"to{t.name}": ConversionFunction(_fixed(t), _NO_EXTRA)
         for t in (
             types.UINT8,
             types.UINT16,
@@ -118,16 +118,16 @@ CONVERSIONS: dict[str, Conversion] = {
             types.DATE32,
         )
     },
-    "toDate": Conversion(_fixed(types.DATE), (0, 1)),
-    "toDateTime": Conversion(_zoned, (0, 1)),
-    "toDateTime64": Conversion(_zoned64, (1, 2)),
-    "toDecimal32": Conversion(_decimal(9), (1, 1)),
-    "toDecimal64": Conversion(_decimal(18), (1, 1)),
-    "toDecimal128": Conversion(_decimal(38), (1, 1)),
-    "toDecimal256": Conversion(_decimal(76), (1, 1)),
-    "toTime": Conversion(_fixed(types.TIME), _NO_EXTRA),
-    "toTime64": Conversion(_time64, (1, 1)),
-    "toUUID": Conversion(_fixed(types.UUID_TYPE), _NO_EXTRA),
-    "toIPv4": Conversion(_fixed(types.IPV4), _NO_EXTRA),
-    "toIPv6": Conversion(_fixed(types.IPV6), _NO_EXTRA),
+    "toDate": ConversionFunction(_fixed(types.DATE), (0, 1)),
+    "toDateTime": ConversionFunction(_zoned, (0, 1)),
+    "toDateTime64": ConversionFunction(_zoned64, (1, 2)),
+    "toDecimal32": ConversionFunction(_decimal(9), (1, 1)),
+    "toDecimal64": ConversionFunction(_decimal(18), (1, 1)),
+    "toDecimal128": ConversionFunction(_decimal(38), (1, 1)),
+    "toDecimal256": ConversionFunction(_decimal(76), (1, 1)),
+    "toTime": ConversionFunction(_fixed(types.TIME), _NO_EXTRA),
+    "toTime64": ConversionFunction(_time64, (1, 1)),
+    "toUUID": ConversionFunction(_fixed(types.UUID_TYPE), _NO_EXTRA),
+    "toIPv4": ConversionFunction(_fixed(types.IPV4), _NO_EXTRA),
+    "toIPv6": ConversionFunction(_fixed(types.IPV6), _NO_EXTRA),
 }
