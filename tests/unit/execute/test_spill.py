@@ -42,6 +42,26 @@ KEYS: Mapping[str, str] = {
     "Tuple": "(number % 70, toString(number % 3))",
     "Map": "map('a', number % 50, 'b', 1)",
     "Array(Array)": "[range(number % 5), [number % 3]]",
+    "Enum": "CAST(number % 3 + 1, 'Enum8(\\'z\\' = 1, \\'b\\' = 2, \\'c\\' = 3)')",
+    "IPv4": "toIPv4(concat('10.0.', toString(number % 7), '.', toString(number % 100)))",
+    "IPv6": "toIPv6(concat('::', toString(number % 700)))",
+    "Int128": "toInt128(number % 700) * 1000000000000000000 * 1000 - 5",
+    "Date32": "toDate32('1950-01-01') + number % 400",
+    "Time": "CAST(number % 700, 'Time')",
+    "BFloat16": "toBFloat16(number % 70)",
+    "Float32": "toFloat32(number % 70 / 3)",
+    "LowCardinality(Nullable)": "toLowCardinality(if(number % 5 = 0, NULL, toString(number % 70)))",
+    "Nullable(Decimal)": "if(number % 5 = 0, NULL, toDecimal64(number % 70, 2))",
+}
+
+VALUES: Mapping[str, str] = {
+    "Variant": "CAST(if(n % 3 = 0, NULL, toUInt64(n % 9)), 'Variant(UInt64, String)')",
+    "Dynamic": "CAST(if(n % 2, toString(n), NULL), 'Dynamic')",
+    "JSON": "CAST(concat('{\"a\": ', toString(n % 9), if(n % 2, ', \"b\": [1, \"x\"]}', '}')), 'JSON')",
+    "a state": "initializeAggregation('uniqState', n % 7)",
+    "Map": "map('a', [n % 3], 'b', range(n % 4))",
+    "Tuple with names": "CAST((n, toString(n)), 'Tuple(a UInt64, b String)')",
+    "Point": "CAST((n, 1), 'Point')",
 }
 
 
@@ -91,6 +111,21 @@ def test_group_by_each_type(connection: Connection, name: str) -> None:
         connection,
         f"SELECT {key(name)} AS k, count(), sum(n), groupArray(n), any(far) FROM t GROUP BY k",
     )
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_values_of_types_that_are_no_keys(connection: Connection, name: str) -> None:
+    """Compare rows that carry such values through sorts, joins, windows, DISTINCT and LIMIT BY."""
+    rows = f"(SELECT n, far, {VALUES[name]} AS v FROM t)"
+    shown = "finalizeAggregation(v)" if name == "a state" else "toString(v)"
+    for sql in (
+        f"SELECT n, {shown} FROM (SELECT * FROM {rows} ORDER BY far)",
+        f"SELECT l.n, {shown} FROM t AS l LEFT JOIN {rows} AS r ON l.n = r.n * 2",
+        f"SELECT n, {shown}, c FROM (SELECT n, v, count() OVER (PARTITION BY n % 700) AS c FROM {rows})",
+        f"SELECT n, {shown} FROM (SELECT DISTINCT ON (n) * FROM {rows})",
+        f"SELECT n, {shown} FROM (SELECT * FROM {rows} LIMIT 1 BY n % 900)",
+    ):
+        check(connection, sql)
 
 
 AGGREGATES = (
