@@ -147,7 +147,7 @@ class CodedInputs:
             if isinstance(argument, ColumnRef):
                 return [single_chunk(batch.column(argument.name))]
         values, condition = [], None
-        expressions = call.arguments
+        expressions: Sequence[Expression] = call.arguments
         if masks and call.aggregate.takes_mask:
             *expressions, last = call.arguments
             condition = self._mask(last, batch)

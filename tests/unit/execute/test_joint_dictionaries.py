@@ -35,7 +35,7 @@ QUERIES = [
     "SELECT count() FROM t WHERE text LIKE '%1%'",
     "SELECT g, countIf(text = ''), sumIf(v, text LIKE '%1%'), avgIf(v, user % 3 = 1 AND v > 10),"
     " countIf(maybe > 0), sumIfState(v, text = ''), maxIf(v, text = '') FROM t GROUP BY g ORDER BY g",
-    "SELECT sumIf(v, text = ''), countIf(v), sum(v > 10), countIf(v > 10), countIf(NULL) FROM t",
+    "SELECT sumIf(v, text = ''), countIf(g), sum(v > 10), countIf(v > 10), countIf(NULL) FROM t",
     "SELECT user, countIf(text = ''), sumIf(v, v > 10) FROM t GROUP BY user ORDER BY user",
 ]
 
