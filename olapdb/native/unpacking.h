@@ -58,7 +58,7 @@ AVX2 static inline __m256i unpack_8(const uint8_t *packed, const Unpacking *by) 
 }
 
 /* Unpack values, `count` of them, a multiple of 8; return the greatest one. */
-AVX2 static uint32_t unpack_wide(const uint8_t *packed, int width, int64_t count, uint32_t *to) {
+AVX2 static inline uint32_t unpack_wide(const uint8_t *packed, int width, int64_t count, uint32_t *to) {
     Unpacking by = unpacking_of(width);
     __m256i most = _mm256_setzero_si256();
     uint32_t lanes[8], greatest = 0;
@@ -74,7 +74,7 @@ AVX2 static uint32_t unpack_wide(const uint8_t *packed, int width, int64_t count
 
 /* Add up differences, `count` of them, a multiple of 8, each `least` more than what is packed, and store the sums as
  * numbers of 32 bits. */
-AVX2 static uint64_t add_up_wide_32(const uint8_t *packed, int width, int64_t count, uint64_t least, uint64_t value,
+AVX2 static inline uint64_t add_up_wide_32(const uint8_t *packed, int width, int64_t count, uint64_t least, uint64_t value,
                                     uint8_t *to) {
     Unpacking by = unpacking_of(width);
     const __m256i step = _mm256_set1_epi32((int)(uint32_t)least), zeros = _mm256_setzero_si256();
@@ -99,7 +99,7 @@ AVX2 static inline __m256i sums_of_4(__m256i steps) {
 }
 
 /* Add up differences as above, to numbers of 64 bits. */
-AVX2 static uint64_t add_up_wide_64(const uint8_t *packed, int width, int64_t count, uint64_t least, uint64_t value,
+AVX2 static inline uint64_t add_up_wide_64(const uint8_t *packed, int width, int64_t count, uint64_t least, uint64_t value,
                                     uint8_t *to) {
     Unpacking by = unpacking_of(width);
     const __m256i step = _mm256_set1_epi64x((long long)least);

@@ -44,7 +44,8 @@ def assert_decoded(columns: dict[str, pa.Array], **options: object) -> None:
         pages = column_pages(footer, column)
         assert pages is not None
         values = decode_pages(source, pages, range(footer.metadata.num_row_groups))
-        assert values is not None and values.equals(columns[column.name]), column.name
+        assert values is not None
+        assert values.equals(columns[column.name]), column.name
 
 
 @pytest.mark.parametrize("rows", SIZES)

@@ -340,3 +340,24 @@ def test_explain_shows_what_each_index_leaves() -> None:
     assert lines[lines.index("Min-Max") + 3] == "Parts: 1/12"
     assert "Keys: toYYYYMM(d)" in lines
     assert any(line.startswith("Ranges:") for line in lines)
+
+
+def test_texts_that_no_one_has_read_come_in_small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A first read keeps no texts: the memory of a task is used again for the next one."""
+    monkeypatch.setattr(tuning, "TASK_ROWS", 1_000)
+    monkeypatch.setattr(tuning, "UNREAD_TEXT_BYTES", 100_000)
+    table = stored({"k": UINT64, "t": STRING}, order_by=["k"], granularity=1_000)
+    table.insert({"k": range(10_000), "t": [f"{n:040}" for n in range(10_000)]})
+    node, context = table.scan("t"), table.context(max_threads=1)
+
+    def task_rows(of: nodes.Scan) -> list[int]:
+        tasks = scan.scan_tasks(of, context, in_chain=True)
+        return [sum(piece.rows for piece in task) for task in tasks]
+
+    is_written = task_rows(node)
+    assert max(is_written) > 2_000  # a writer leaves what it wrote in the cache
+    table.store.cache.columns.forget()
+    assert max(task_rows(node)) == 2_000
+    assert max(task_rows(table.scan("k"))) > 2_000
+    assert rows_of(node, context)[-1] == (f"{9_999:040}",)
+    assert task_rows(node) == is_written

@@ -194,6 +194,21 @@ def test_a_second_item_decides_where_a_first_one_of_few_rows_leaves_it_open(
     assert len(threads) > 1
 
 
+def test_work_that_is_known_to_be_long_begins_in_threads() -> None:
+    threads: set[int] = set()
+
+    def work(item: int) -> int:
+        threads.add(threading.get_ident())
+        return sum(range(item + 100_000))
+
+    context = context_with(2)
+    answers = [*context.parallel_if_long(work, range(9), [1_000] * 9, is_long=True)]
+    context.close()
+    assert answers == [sum(range(item + 100_000)) for item in range(9)]
+    assert threading.get_ident() not in threads
+    assert 0 < context.rows_at_once < 1 << 40  # the first item told what a row costs
+
+
 def test_batches_that_come_one_by_one_wait_for_threads_only_after_a_while(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
