@@ -326,7 +326,9 @@ def key_pairs(
     left: Expression, right: Expression, nulls_match: bool
 ) -> tuple[tuple[Expression, Expression], ...]:
     """Return the keys of a join on two values; with `nulls_match` NULL equals NULL."""
-    if nulls_match and (isinstance(plain(left.type), Nothing) or isinstance(plain(right.type), Nothing)):
+    if nulls_match and (
+        isinstance(plain(left.type), Nothing) or isinstance(plain(right.type), Nothing)
+    ):
         return ((scalar_call("isNull", (left,)), scalar_call("isNull", (right,))),)
     if not nulls_match or not (is_nullable(left.type) and is_nullable(right.type)):
         return ((left, right),)

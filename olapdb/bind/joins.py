@@ -382,11 +382,7 @@ class _JoinBinder:
         return expression
 
     def _derived(
-        self,
-        side: _Side,
-        column: RelationColumn,
-        hidden: set[str],
-        common: DataType | None = None,
+        self, side: _Side, column: RelationColumn, hidden: set[str], common: DataType | None = None
     ) -> RelationColumn:
         """Return a side's column as a column of the join; `hidden` are the names of USING.
 

@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 import olapdb.functions.datetime.components  # noqa: F401  (most partition keys are months or days)
 from olapdb.bind import NO_SNAPSHOT, BindScope, bind_expression
@@ -19,9 +20,9 @@ from olapdb.config import tuning
 from olapdb.engine.monotonic_keys import constant_value, key_values
 from olapdb.engine.projections import BoundProjection, bind_projection
 from olapdb.engine.text_preprocessing import preprocessed_values
-from olapdb.errors import CannotConvertType
+from olapdb.errors import CannotConvertType, IncorrectData
 from olapdb.functions.base import Environment
-from olapdb.model.schema import SkipIndex, Table
+from olapdb.model.schema import VECTOR_SIMILARITY, SkipIndex, Table
 from olapdb.plan.expressions import Call, ColumnRef, Expression, columns_of
 from olapdb.runtime.cache import Cache
 from olapdb.sql.parser import parse_expression
@@ -74,8 +75,36 @@ class TableLayout:
 
     @cached_property
     def index_expressions(self) -> tuple[tuple[SkipIndex, Expression], ...]:
-        """Return the skip indexes with their expressions over the table's columns."""
-        return tuple((index, self._bind(index.expression)) for index in self.table.indexes)
+        """Return the skip indexes that parts hold, with their expressions over the table's columns."""
+        return tuple(
+            (index, self._bind(index.expression))
+            for index in self.table.indexes
+            if index.type != VECTOR_SIMILARITY
+        )
+
+    @cached_property
+    def vector_expressions(self) -> tuple[tuple[SkipIndex, Expression], ...]:
+        """Return the indexes over vectors with their expressions over the table's columns."""
+        return tuple(
+            (index, self._bind(index.expression))
+            for index in self.table.indexes
+            if index.type == VECTOR_SIMILARITY
+        )
+
+    def check_vectors(self, rows: pa.Table) -> None:
+        """Raise IncorrectData for a vector that is not as long as an index over it says."""
+        for index, expression in self.vector_expressions:
+            batch = _batch(rows, columns_of(expression))
+            lengths = pc.list_value_length(evaluate_array(expression, batch, self._environment))
+            expected = index.parameters[0]
+            is_wrong = pc.not_equal(lengths, expected)
+            if is_wrong.true_count:
+                length = lengths[int(pc.index(is_wrong, True).as_py())]
+                raise IncorrectData(
+                    f"A vector of the index {index.name} of {self.table.database}.{self.table.name}"
+                    f" has {length} elements, {expected} expected.",
+                    hint="Insert vectors of that length, or drop the index.",
+                )
 
     @cached_property
     def projections(self) -> tuple[BoundProjection, ...]:
@@ -94,7 +123,7 @@ class TableLayout:
 
     def _all_index_values(self, rows: pa.Table) -> dict[str, pa.Array]:
         """Return the values of each skip index's expression, by its name; in the rows' order."""
-        if not self.table.indexes:
+        if not self.index_expressions:
             return {}
         used_columns = frozenset().union(
             *(columns_of(index_expression) for _, index_expression in self.index_expressions)

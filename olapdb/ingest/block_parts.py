@@ -58,9 +58,11 @@ def partition_pieces(
     """Return (partition id, value, sorted rows) of each partition of the block.
 
     Rows of engines that combine are combined; `unique` says that no two rows have one sorting
-    key.  Raises TooManyParts past max_partitions_per_insert_block."""
+    key.  Raises TooManyParts past max_partitions_per_insert_block, IncorrectData for invalid signs and for
+    vectors of another length than an index says."""
     check_markers(table, block)
     layout = layout_of(table, context)
+    layout.check_vectors(block)
     # Sort and combine before the split: once, not for each of a thousand partitions.  The
     # partitions of a large block are often sorted already.
     combines = table.engine.combines and settings.boolean("optimize_on_insert")

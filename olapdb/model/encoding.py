@@ -306,7 +306,7 @@ def encode_object(schema_object: SchemaObject) -> str:
                         i.argument,
                         i.granularity,
                         list(i.parameters),
-                        *([i.tokenizer, i.preprocessor, i.definition] if i.tokenizer else []),
+                        *([i.tokenizer, i.preprocessor, i.definition] if i.definition else []),
                     ]
                     for i in value
                 ]

@@ -176,7 +176,10 @@ class DatabaseEntry:
     comment: str = ""
 
 
-IndexType: TypeAlias = Literal["minmax", "set", "bloom_filter", "tokenbf_v1", "ngrambf_v1", "text"]
+IndexType: TypeAlias = Literal[
+    "minmax", "set", "bloom_filter", "tokenbf_v1", "ngrambf_v1", "text", "vector_similarity"
+]
+VECTOR_SIMILARITY: Literal["vector_similarity"] = "vector_similarity"
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +190,8 @@ class SkipIndex:
     hashes, seed).
 
     Of a text index, `tokenizer` is one with its parameters, `preprocessor` the SQL text of what is
-    applied to the expression before ("" for nothing), `definition` the arguments of TYPE text."""
+    applied to the expression before ("" for nothing), `definition` the arguments of TYPE text. Parts hold
+    nothing of an index vector_similarity, whose parameter is the length of a vector."""
 
     name: str
     expression: str
@@ -205,8 +209,8 @@ class SkipIndex:
         """The type as SQL text: `set(100)`."""
         if self.type == "minmax":
             return "minmax"
-        if self.type == "text":
-            return f"text({self.definition})"
+        if self.type in ("text", VECTOR_SIMILARITY):
+            return f"{self.type}({self.definition})"
         if self.parameters:
             return f"{self.type}({', '.join(map(str, self.parameters))})"
         if self.argument == BLOOM_RATE and self.type == "bloom_filter":

@@ -222,7 +222,9 @@ def parse_index_type(
     type_position = cursor.position()
     type_name = cursor.identifier("a type of index")
     arguments = operands.parse_list_until(cursor, ")") if cursor.take("(") else ()
-    granularity = cursor.integer() if cursor.take("GRANULARITY") else 1
+    granularity = 100_000_000 if type_name.lower() == "vector_similarity" else 1
+    if cursor.take("GRANULARITY"):
+        granularity = cursor.integer()
     index_type = nodes.Function(type_name, arguments, position=type_position)
     return nodes.IndexDefinition(name, expression, index_type, granularity, position=position)
 

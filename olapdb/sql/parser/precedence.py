@@ -2,6 +2,19 @@
 
 from __future__ import annotations
 
-LAMBDA, TERNARY, OR, AND, NOT, IS, BETWEEN, COMPARE, CONCAT, ADD, MULTIPLY, ZONE, NEGATE, POSTFIX = (
-    range(1, 15)
-)
+(
+    LAMBDA,
+    TERNARY,
+    OR,
+    AND,
+    NOT,
+    IS,
+    BETWEEN,
+    COMPARE,
+    CONCAT,
+    ADD,
+    MULTIPLY,
+    ZONE,
+    NEGATE,
+    POSTFIX,
+) = range(1, 15)

@@ -103,12 +103,7 @@ def _parse_expressions(cursor: TokenCursor) -> nodes.Query:
 def answers_with_rows(
     statement: nodes.Statement,
 ) -> TypeGuard[
-    nodes.Show
-    | nodes.Describe
-    | nodes.ExistsObject
-    | nodes.CheckTable
-    | nodes.Explain
-    | nodes.Kill
+    nodes.Show | nodes.Describe | nodes.ExistsObject | nodes.CheckTable | nodes.Explain | nodes.Kill
 ]:
     """Return whether a statement that is no query answers with rows."""
     return isinstance(

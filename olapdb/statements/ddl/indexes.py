@@ -17,7 +17,7 @@ from olapdb.errors import (
     NotSupportedError,
     in_clause,
 )
-from olapdb.model.schema import IndexType, SkipIndex, Table
+from olapdb.model.schema import VECTOR_SIMILARITY, IndexType, SkipIndex, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.expressions import Expression, columns_of, is_pure
 from olapdb.plan.tuples import tuple_elements
@@ -31,6 +31,7 @@ from olapdb.statements.ddl.text_indexes import (
     refuse_second_text_index,
     text_index,
 )
+from olapdb.statements.ddl.vector_indexes import vector_index
 from olapdb.statements.dml.partitions import find_partition
 from olapdb.storage.skip_indexes import DEFAULT_FALSE_POSITIVES
 
@@ -42,6 +43,7 @@ _TYPES: dict[str, IndexType] = {
     "tokenbf_v1": "tokenbf_v1",
     "ngrambf_v1": "ngrambf_v1",
     "text": "text",
+    "vector_similarity": VECTOR_SIMILARITY,
 }
 _PARAMETERS = {
     "tokenbf_v1": ("the bytes of a filter", "its hashes", "a seed"),
@@ -65,14 +67,15 @@ _HASHED = (
 
 
 _TYPES_HINT = (
-    "There are minmax, set(n), bloom_filter, tokenbf_v1, ngrambf_v1 and text(tokenizer = …)."
+    "There are minmax, set(n), bloom_filter, tokenbf_v1, ngrambf_v1, text(tokenizer = …) and"
+    " vector_similarity."
 )
 
 
 def _no_such_type(definition: nodes.IndexDefinition) -> Error:
     """Return the error about an index whose TYPE is not here."""
     name = definition.type.name
-    if name.lower() in ("vector_similarity", "sparse_grams"):
+    if name.lower() == "sparse_grams":
         text = f"INDEX … TYPE {name} is not supported."
         return NotSupportedError(text, hint=_TYPES_HINT, position=definition.position)
     if name.lower() == "hypothesis":
@@ -100,6 +103,8 @@ def skip_index(
     _check_expression(definition, bound, table)
     if kind == "text":
         return text_index(definition, bound)
+    if kind == VECTOR_SIMILARITY:
+        return vector_index(definition, bound)
     if kind == "bloom_filter":
         for element in tuple_elements(bound) or (bound,):
             _check_hashed(definition, element.type)

@@ -56,7 +56,12 @@ def create(connection: Connection, target: str, query: str) -> None:
 REFUSED = [
     ("summing", "SELECT k, uniq(v) AS n FROM s GROUP BY k", ViewNotProvable, "uniqState"),
     ("summing", "SELECT k, toUInt64(avg(v)) AS n FROM s GROUP BY k", ViewNotProvable, "computed"),
-    ("summing", "SELECT k, uniqMerge(u) AS n FROM states GROUP BY k", ViewNotProvable, "merges it by sum"),
+    (
+        "summing",
+        "SELECT k, uniqMerge(u) AS n FROM states GROUP BY k",
+        ViewNotProvable,
+        "merges it by sum",
+    ),
     ("summing", "SELECT k, toUInt64(max(v)) AS n FROM s GROUP BY k", ViewNotProvable, ""),
     ("states", "SELECT k, max(v) + 1 AS m FROM s GROUP BY k", ViewNotProvable, "computed"),
     ("states", "SELECT k, sum(v) AS m FROM s GROUP BY k", ViewNotProvable, "max"),
