@@ -600,9 +600,7 @@ class ExpressionBinder:
             self.queries.keeps_nulls = True
             target = types.make_nullable(target)
         target = functions.with_zone_of(bound.type, target)
-        called = function_settings.name_with_settings(
-            "CAST", self.context.setting, target=target
-        )
+        called = function_settings.name_with_settings("CAST", self.context.setting, target=target)
         if called == "CAST" or bound.type == target:
             return self.cast(bound, target)
         return constants.call(called, (bound, constants.string(target.name)), self.environment)

@@ -210,7 +210,9 @@ class Inference:
             texts = self.texts(own)
             if _NO_DATES in self.environment.changed:
                 is_day = pc.invert(pc.match_substring(texts, ":"))
-                texts = pc.if_else(is_day, pc.binary_join_element_wise(texts, "00:00:00", " "), texts)
+                texts = pc.if_else(
+                    is_day, pc.binary_join_element_wise(texts, "00:00:00", " "), texts
+                )
             read = read_times(texts, plain, self.environment)
         else:
             read = _scalars(self.texts(own), plain)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
-from olapdb.errors import SyntaxError
+from olapdb.errors import Position, SyntaxError
 from olapdb.sql.nodes import Alias, Expression, Function, Identifier, Lambda, Star
 from olapdb.sql.parser import expressions, operands
 from olapdb.sql.parser.cursor import TokenCursor
@@ -13,6 +14,8 @@ from olapdb.sql.parser.lookahead import query_follows
 _AFTER_SET_OPERATION = ("SELECT", "WITH", "ALL", "DISTINCT", "FROM")
 _PARAMETER = Identifier(("x",))
 """The argument of the lambda that `APPLY(f)` stands for."""
+_LIKE_PARTS = re.compile(r"\\[%_\\]|.", re.DOTALL)
+_LIKE_WORDS = {"%": ".*", "_": "."}
 
 
 def parse_columns_pattern(cursor: TokenCursor, qualifier: tuple[str, ...] = ()) -> Expression:
@@ -27,6 +30,26 @@ def parse_columns_pattern(cursor: TokenCursor, qualifier: tuple[str, ...] = ()) 
         names = cursor.dotted_names("a column")
     cursor.expect(")")
     return parse_modifiers(cursor, Star(qualifier, pattern, names=names, position=position))
+
+
+def parse_star(cursor: TokenCursor, qualifier: tuple[str, ...], position: Position | None) -> Star:
+    """Parse what may follow `*`: LIKE or ILIKE and a pattern of names, then the modifiers."""
+    pattern: str | None = None
+    if operator := cursor.take_one_of("LIKE", "ILIKE"):
+        if cursor.token.kind != "string":
+            raise cursor.expected("a pattern of names, quoted")
+        pattern = _expression_of(cursor.string(), ignore_case=operator == "ILIKE")
+    return parse_modifiers(cursor, Star(qualifier, pattern, position=position))
+
+
+def _expression_of(like: str, *, ignore_case: bool) -> str:
+    """Return a pattern of LIKE as a regular expression, written as ClickHouse writes it."""
+    parts = _LIKE_PARTS.findall(like)
+    is_open = bool(parts) and parts[-1] == "%"
+    while parts and parts[-1] == "%":
+        parts.pop()
+    body = "".join(_LIKE_WORDS.get(part) or re.escape(part[-1]) for part in parts)
+    return f"{'(?i)' if ignore_case else ''}^{body}{'' if is_open else '$'}"
 
 
 def parse_modifiers(cursor: TokenCursor, star: Star) -> Star:
