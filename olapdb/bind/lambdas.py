@@ -23,7 +23,7 @@ from olapdb.plan.expressions import (
     free_parameters,
 )
 from olapdb.sql import nodes as sql
-from olapdb.types import Tuple, without_low_cardinality
+from olapdb.types import LowCardinality, Tuple, without_low_cardinality
 
 _SEPARATOR = "\0"
 """Separates a parameter's name from its depth; no column's name has it."""
@@ -128,8 +128,10 @@ def bind_lambda_function(binder: Binder, node: sql.Function, argument: sql.Lambd
     scope = dict(zip(argument.arguments, values, strict=True))
     with binder.lambdas.within(scope), binder.without_unnesting():
         body = binder.bind(argument.body)
-    if not of_maps and body.type != (plain_type := without_low_cardinality(body.type)):
-        body = binder.cast(body, plain_type)
+    if definition.name == "arrayFold":  # its body has the type of the accumulator
+        body = binder.cast(body, without_low_cardinality(body.type))
+    elif isinstance(body.type, LowCardinality) and not of_maps:
+        body = binder.cast(body, body.type.inner)
     if definition.name in registry.ORDERING:
         registry.refuse_order_within(definition.name, [Tuple((body.type,))])
     call = definition.resolve(definition.name, body.type, types)

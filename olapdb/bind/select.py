@@ -46,6 +46,7 @@ from olapdb.plan.expressions import ColumnRef, Constant, CorrelatedSubquery, Exp
 from olapdb.plan.expressions import walk as walk_expression
 from olapdb.records import dataclass
 from olapdb.sql import nodes as sql
+from olapdb.sql.trees import children
 from olapdb.types import Nothing
 
 if TYPE_CHECKING:
@@ -58,12 +59,28 @@ def bind_select(queries: QueryBinder, select: sql.Select, context: BindContext) 
     """Bind one SELECT with all its clauses."""
     aliases = aliases_of(select)
     context = with_clause(queries, select, context)
-    relation = bind_source(queries, select.source, context.nested(), aliases)
+    source = _ONE if select.source is None and _reads_dummy(select) else select.source
+    relation = bind_source(queries, source, context.nested(), aliases)
     binder = ExpressionBinder(queries, relation, context, aliases)
     binder.may_unnest = True
     binder.windows = _windows_of(select)
     with located(select.position):
         return _SelectBinder(queries, select, binder).bind()
+
+
+_ONE = sql.TableReference(sql.TableName("one", "system"))
+"""What a SELECT without FROM reads: one row, whose column is `dummy`."""
+
+
+def _reads_dummy(node: sql.Node) -> bool:
+    """Return whether the expressions of a SELECT name the column `dummy`, or have a star."""
+    match node:
+        case sql.Star() | sql.Identifier(parts=("dummy",)):
+            return True
+        case _:
+            return any(
+                not isinstance(child, sql.Query) and _reads_dummy(child) for child in children(node)
+            )
 
 
 def _windows_of(select: sql.Select) -> dict[str, sql.WindowSpec]:

@@ -126,6 +126,23 @@ FUNCTION_DEFINITIONS = (
         "A function of a Dynamic fails at a value whose type it does not take; 0: NULL.",
     ),
     SettingDefinition(
+        "allow_hyperscan",
+        True,
+        "Off: multiMatchAny, multiFuzzyMatchAny and their kin are not allowed.",
+    ),
+    SettingDefinition(
+        "max_hyperscan_regexp_length",
+        0,
+        "A longer pattern of multiMatchAny and its kin, in bytes, is an error; 0 means no limit.",
+        minimum=0,
+    ),
+    SettingDefinition(
+        "max_hyperscan_regexp_total_length",
+        0,
+        "Longer patterns of multiMatchAny and its kin together are an error; 0 means no limit.",
+        minimum=0,
+    ),
+    SettingDefinition(
         "use_legacy_to_time", False, "toTime is toTimeWithFixedDate: the time on 1970-01-02."
     ),
 )

@@ -14,7 +14,6 @@ WAYS: tuple[tuple[str, SettingValue], ...] = (
     ("allow_distinct_partitions_independently", True),
     ("allow_execute_multiif_columnar", True),
     ("allow_general_join_planning", True),
-    ("allow_hyperscan", True),
     ("allow_key_condition_coalesce_rewrite", True),
     ("allow_limit_by_partitions_independently", True),
     ("allow_preliminary_distinct_abandoning", True),

@@ -379,11 +379,16 @@ class Mutation:
 
 def _dependent_materialized(table: Table, defaults: DefaultColumns, changed: set[str]) -> list[str]:
     """Return the MATERIALIZED columns whose value depends on the changed ones, directly or
-    through another."""
+    through another. Those of an EPHEMERAL column keep their values, since that one is stored nowhere."""
     needs = {c.name: c.needs for c in defaults.columns}
+    ephemeral = {c.name for c in table.columns if c.default_kind == "EPHEMERAL"}
     names: list[str] = []
     reached = set(changed)
-    waiting = [c.name for c in table.columns if c.default_kind == "MATERIALIZED"]
+    waiting = [
+        c.name
+        for c in table.columns
+        if c.default_kind == "MATERIALIZED" and not needs[c.name] & ephemeral
+    ]
     while True:
         more = [n for n in waiting if n not in reached and needs[n] & reached]
         if not more:

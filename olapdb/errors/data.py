@@ -117,6 +117,10 @@ class IncorrectElementOfSet(DataError, name="INCORRECT_ELEMENT_OF_SET", code=124
     """A tuple right of IN with another number of elements than the one on the left."""
 
 
+class UnsupportedConversion(DataError, name="NOT_IMPLEMENTED", code=48):
+    """A CAST between types that ClickHouse says it has not implemented, such as a number and a UUID."""
+
+
 class TypeMismatch(DataError, name="TYPE_MISMATCH", code=53):
     """A value or column of a type that its use does not allow (a final value for a state)."""
 

@@ -425,3 +425,7 @@ class InvalidUsageOfInput(ProgrammingError, name="INVALID_USAGE_OF_INPUT", code=
 
 class InvalidTemplate(ProgrammingError, name="INVALID_TEMPLATE_FORMAT", code=474):
     """A template of the format Template that says no rows, or something that there is not."""
+
+
+class FunctionNotAllowed(ProgrammingError, name="FUNCTION_NOT_ALLOWED", code=446):
+    """A setting forbids the function."""

@@ -90,6 +90,13 @@ def _read_by() -> Mapping[str, tuple[str, ...]]:
         ),
         (("count_matches_stop_at_empty_match",), ("countmatches", "countmatchescaseinsensitive")),
         (("function_visible_width_behavior",), ("visiblewidth",)),
+        (
+            ("allow_hyperscan", "max_hyperscan_regexp_length", "max_hyperscan_regexp_total_length"),
+            (
+                *("multimatchany", "multimatchanyindex", "multimatchallindices"),
+                *("multifuzzymatchany", "multifuzzymatchanyindex", "multifuzzymatchallindices"),
+            ),
+        ),
         (("function_range_max_elements_in_block",), ("range",)),
         (
             ("extract_key_value_pairs_max_pairs_per_row",),
@@ -126,8 +133,8 @@ def name_with_settings(
     """Return the name of a call under settings, whose values `value` returns: a Bool stands by its name,
     another one as `name=value`. `arguments` has the types of the call's arguments, `target` that of a CAST."""
     read = _READ_BY.get(function.lower(), ())
-    for kind, names in _OF_TARGETS if target is not None else ():
-        if any_part(target, kind):
+    for part, names in _OF_TARGETS:
+        if target is not None and any_part(target, (part,)):
             read = (*read, *names)
     for kind, setting in _OF_MISMATCHES:
         if any(isinstance(plain(argument), kind) for argument in arguments):

@@ -16,18 +16,18 @@ Convert = Callable[[pa.Array, types.DataType, types.DataType], pa.Array]
 """Converts the values of one element from a type to another. Raises a DataError with its `row`."""
 
 
-def no_conversion(source: types.DataType, target: types.DataType) -> errors.Error:
+def no_conversion(source: types.DataType, target: types.DataType) -> errors.DataError:
     """Return the error for two types without a conversion, of the class that ClickHouse uses."""
     if isinstance(target, types.AggregateFunction) and not isinstance(source, types.String):
         return errors.CannotConvertType(f"Conversion from {source} to {target} is not supported.")
-    if isinstance(target, types.UUID):
-        if isinstance(source, types.Decimal) and not isinstance(source, types.WideNumber):
-            return errors.IllegalColumn(f"Conversion from {source} to UUID is not supported.")
-        if types.is_number(source) or isinstance(source, types.Date | types.DateTime):
-            return errors.NotSupportedError(
-                f"Conversion from {source} to UUID is not supported.",
-                hint="A UUID is written as a text: toUUID('61f0c404-5cb3-11e7-907b-a6006ad3dba0').",
-            )
+    is_number = types.is_number(source) and not isinstance(source, types.Decimal)
+    if isinstance(target, types.UUID) and (
+        is_number or isinstance(source, types.Date | types.DateTime)
+    ):
+        return errors.UnsupportedConversion(
+            f"Conversion from {source} to UUID is not supported.",
+            hint="A UUID is written as a text: toUUID('61f0c404-5cb3-11e7-907b-a6006ad3dba0').",
+        )
     nested = isinstance(source, types.Array | types.Tuple | types.Map) and not isinstance(
         target, types.Array | types.Tuple | types.Map
     )

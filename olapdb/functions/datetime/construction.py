@@ -271,7 +271,8 @@ def _date_of_year(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     year, day = (columns.numpy_values(a.cast(pa.int64(), safe=False)) for a in arrays)
     days = calendar.year_start(year) + day - 1
     last = np.minimum(calendar.year_start(year + 1) - 1, calendar.DATE_MAX)
-    return columns.from_values(np.where((day < 1) | (days > last), 0, days), pa.date32())
+    exists = (day >= 1) & (days >= 0) & (days <= last)
+    return columns.from_values(np.where(exists, days, 0), pa.date32())
 
 
 def _resolve_time(name: str, arguments: Sequence[Argument]) -> ScalarCall:

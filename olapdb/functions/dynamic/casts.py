@@ -73,6 +73,10 @@ def of_literals(array: pa.Array, source: types.DataType, environment: Environmen
     plain = types.plain(source)
     if isinstance(plain, types.String):
         return of_texts(array, environment)
+    if isinstance(plain, types.Array) and isinstance(plain.inner, types.Nothing):
+        return of_type(
+            pc.if_else(array.is_valid(), "[]", None), types.STRING
+        )  # no element says a type
     if target == source:
         return of_type(array, source)
     return of_type(

@@ -15,6 +15,7 @@ from olapdb.functions import scalar
 from olapdb.functions.base import Argument
 from olapdb.functions.kernels.by_value import bytes_of_text, define_by_value, text_of
 from olapdb.functions.strings.arguments import TEXT_TYPES, place_rule, text_rule
+from olapdb.functions.strings.pattern_limits import limited
 from olapdb.functions.strings.search_at_once import (
     all_positions,
     any_match,
@@ -252,19 +253,30 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
         )
         for case, utf8 in _CASES
     ),
-    scalar.define(
-        "multiMatchAny",
-        _list_rule(UINT8),
-        of_constant_needles(_any_match, _any_of(_matching)),
-        count=2,
+    *map(
+        limited,
+        (
+            scalar.define(
+                "multiMatchAny",
+                _list_rule(UINT8),
+                of_constant_needles(_any_match, _any_of(_matching)),
+                count=2,
+            ),
+            define_by_value(
+                "multiMatchAnyIndex", _list_rule(UINT64), _first_of(_matching), count=2
+            ),
+            define_by_value("multiMatchAllIndices", _list_rule(_INDICES), _matching, count=2),
+            define_by_value(
+                "multiFuzzyMatchAny", _list_rule(UINT8, True), _any_of(_fuzzy), count=3
+            ),
+            define_by_value(
+                "multiFuzzyMatchAnyIndex", _list_rule(UINT64, True), _first_of(_fuzzy), count=3
+            ),
+            define_by_value(
+                "multiFuzzyMatchAllIndices", _list_rule(_INDICES, True), _fuzzy, count=3
+            ),
+        ),
     ),
-    define_by_value("multiMatchAnyIndex", _list_rule(UINT64), _first_of(_matching), count=2),
-    define_by_value("multiMatchAllIndices", _list_rule(_INDICES), _matching, count=2),
-    define_by_value("multiFuzzyMatchAny", _list_rule(UINT8, True), _any_of(_fuzzy), count=3),
-    define_by_value(
-        "multiFuzzyMatchAnyIndex", _list_rule(UINT64, True), _first_of(_fuzzy), count=3
-    ),
-    define_by_value("multiFuzzyMatchAllIndices", _list_rule(_INDICES, True), _fuzzy, count=3),
     _counting("countMatches", ignore_case=False),
     _counting("countMatchesCaseInsensitive", ignore_case=True),
     define_by_value(

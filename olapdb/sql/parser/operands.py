@@ -142,7 +142,7 @@ def _parse_named(cursor: TokenCursor, token: Token) -> nodes.Expression:
             break
         if cursor.key_after(1) == "*":
             cursor.skip(2)
-            return stars.parse_star(cursor, nodes.Star(tuple(parts), position=position))
+            return stars.parse_star(cursor, tuple(parts), position)
         if cursor.key_after(1) == "COLUMNS" and cursor.key_after(2) == "(":
             cursor.advance()
             return stars.parse_columns_pattern(cursor, tuple(parts))
@@ -194,7 +194,7 @@ def _parse_operator(cursor: TokenCursor, token: Token) -> nodes.Expression:
     if key == "[":
         return nodes.ArrayLiteral(parse_list_until(cursor, "]"), position=position)
     if key == "*":
-        return stars.parse_star(cursor, nodes.Star(position=position))
+        return stars.parse_star(cursor, (), position)
     if key == "+":
         return expressions.parse_expression(cursor, NEGATE)
     if cursor.token.kind == "number":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from olapdb.errors import SyntaxError
+from olapdb.errors import Position, SyntaxError
 from olapdb.sql.nodes import Alias, Expression, Function, Identifier, Lambda, Star
 from olapdb.sql.parser import expressions, operands
 from olapdb.sql.parser.cursor import TokenCursor
@@ -14,6 +14,8 @@ from olapdb.sql.parser.lookahead import query_follows
 _AFTER_SET_OPERATION = ("SELECT", "WITH", "ALL", "DISTINCT", "FROM")
 _PARAMETER = Identifier(("x",))
 """The argument of the lambda that `APPLY(f)` stands for."""
+_LIKE_PARTS = re.compile(r"\\[%_\\]|.", re.DOTALL)
+_LIKE_WORDS = {"%": ".*", "_": "."}
 
 
 def parse_columns_pattern(cursor: TokenCursor, qualifier: tuple[str, ...] = ()) -> Expression:
@@ -30,20 +32,24 @@ def parse_columns_pattern(cursor: TokenCursor, qualifier: tuple[str, ...] = ()) 
     return parse_modifiers(cursor, Star(qualifier, pattern, names=names, position=position))
 
 
-def parse_star(cursor: TokenCursor, star: Star) -> Star:
-    """Parse `[LIKE | ILIKE 'pattern']` and the modifiers behind `*` or `t.*`.
+def parse_star(cursor: TokenCursor, qualifier: tuple[str, ...], position: Position | None) -> Star:
+    """Parse what may follow `*`: LIKE or ILIKE and a pattern of names, then the modifiers."""
+    pattern: str | None = None
+    if operator := cursor.take_one_of("LIKE", "ILIKE"):
+        if cursor.token.kind != "string":
+            raise cursor.expected("a pattern of names, quoted")
+        pattern = _expression_of(cursor.string(), ignore_case=operator == "ILIKE")
+    return parse_modifiers(cursor, Star(qualifier, pattern, position=position))
 
-    The names that match are chosen as by COLUMNS('regex')."""
-    if cursor.key in ("LIKE", "ILIKE") and cursor.kind_after(1) == "string":
-        case = "(?i)" if cursor.advance().key == "ILIKE" else ""
-        star = replace(star, pattern=f"{case}^{_regex_of(cursor.string())}$")
-    return parse_modifiers(cursor, star)
 
-
-def _regex_of(pattern: str) -> str:
-    """Return the regular expression of a pattern of LIKE; a backslash takes the next letter as it is."""
-    parts = re.findall(r"\\.|.", pattern, re.DOTALL)
-    return "".join({"%": ".*", "_": "."}.get(part) or re.escape(part[-1]) for part in parts)
+def _expression_of(like: str, *, ignore_case: bool) -> str:
+    """Return a pattern of LIKE as a regular expression, written as ClickHouse writes it."""
+    parts = _LIKE_PARTS.findall(like)
+    is_open = bool(parts) and parts[-1] == "%"
+    while parts and parts[-1] == "%":
+        parts.pop()
+    body = "".join(_LIKE_WORDS.get(part) or re.escape(part[-1]) for part in parts)
+    return f"{'(?i)' if ignore_case else ''}^{body}{'' if is_open else '$'}"
 
 
 def parse_modifiers(cursor: TokenCursor, star: Star) -> Star:

@@ -19,7 +19,7 @@ from olapdb.model.schema import SchemaObject, Table, View
 from olapdb.model.snapshot import Snapshot
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext, refuse_dependents
-from olapdb.statements.databases import require_own_database
+from olapdb.statements.databases import require_database, require_own_database
 from olapdb.statements.ddl.attempts import commit_schema_change
 
 
@@ -57,6 +57,7 @@ def attach_object(statement: nodes.Attach, context: StatementContext, snapshot: 
     """Bring a detached object back. Raise CannotGetCreateTableQuery if none of the name is
     detached."""
     database, name = context.locate(statement.name)
+    require_database(database, snapshot, statement.name.position)
     item = find_detached(database, name, snapshot)
     if item is None:
         raise CannotGetCreateTableQuery(

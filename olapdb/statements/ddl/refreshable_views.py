@@ -23,7 +23,7 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result
 from olapdb.sql import nodes
 from olapdb.statements.admin import refresh
-from olapdb.statements.context import StatementContext, refuse_dependents
+from olapdb.statements.context import StatementContext, refuse_dependents, unknown_table
 from olapdb.statements.databases import require_own_database
 from olapdb.statements.ddl.attempts import retry_on_conflict
 from olapdb.statements.ddl.refreshable_definition import (
@@ -165,6 +165,10 @@ def modify_refresh(statement: nodes.Alter, context: StatementContext) -> Result:
                 "ALTER TABLE … MODIFY REFRESH is for refreshable views, not for tables.",
                 hint="system.view_refreshes lists the views.",
                 position=action.position,
+            )
+        if context.find(snapshot, statement.table) is None:
+            raise unknown_table(snapshot, *context.locate(statement.table)).at(
+                statement.table.position
             )
         view = require_refreshable(statement.table, context, snapshot)
         if action.refresh.append != view.append:
