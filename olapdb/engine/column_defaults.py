@@ -16,7 +16,7 @@ from olapdb.bind import BindScope, bind_expression
 from olapdb.compute.batches import single_chunk
 from olapdb.compute.evaluate import evaluate_array
 from olapdb.errors import DataError, IncorrectQuery
-from olapdb.functions import cast_column, default_value, store_column
+from olapdb.functions import cast_column, default_value, store_default
 from olapdb.functions.base import Environment
 from olapdb.functions.kernels.columns import as_array
 from olapdb.model.schema import Column, Table
@@ -263,7 +263,7 @@ def _value(
         value = evaluate_array(column.expression, batch, environment)
         source = column.expression.type
         if storing:
-            cast = store_column(value, source, column.type, environment, fills_nulls=True)
+            cast = store_default(value, source, column.type, environment)
         else:
             cast = cast_column(value, source, column.type, environment, strict=True)
     except DataError as error:

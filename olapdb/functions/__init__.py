@@ -25,7 +25,13 @@ from olapdb.functions.base import (
     Groups,
     ScalarCall,
 )
-from olapdb.functions.casts.cast import cast_column, cast_or_null, store_column, store_literals
+from olapdb.functions.casts.cast import (
+    cast_column,
+    cast_or_null,
+    store_column,
+    store_default,
+    store_literals,
+)
 from olapdb.functions.datetime.zones import with_zone_of
 from olapdb.functions.kernels.constants import constant, default_value
 from olapdb.functions.kernels.supertypes import common_type, common_type_or_variant, literal_type
@@ -69,6 +75,7 @@ __all__ = [
     "resolve_scalar",
     "respecting_nulls",
     "store_column",
+    "store_default",
     "store_literals",
     "with_zone_of",
 ]

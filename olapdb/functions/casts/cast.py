@@ -79,19 +79,21 @@ def cast_column(
 
 
 def store_column(
-    column: Column,
-    source: types.DataType,
-    target: types.DataType,
-    environment: Environment,
-    *,
-    fills_nulls: bool = False,
+    column: Column, source: types.DataType, target: types.DataType, environment: Environment
 ) -> Column:
     """Convert as a strict `cast_column`, but refuse values that would change with a DataError.
 
-    INSERTs, views and UPDATEs store values this way. The error has the `row`. With `fills_nulls` NULL of a
-    Dynamic becomes the target's default, as DEFAULT expressions of ClickHouse do.
+    INSERTs, views and UPDATEs store values this way. The error has the `row`.
     """
-    rule = _Rule(strict=True, lossless=True, fills_nulls=fills_nulls)
+    return _cast_column(column, source, target, environment, _Rule(strict=True, lossless=True))
+
+
+def store_default(
+    column: Column, source: types.DataType, target: types.DataType, environment: Environment
+) -> Column:
+    """Convert values of a DEFAULT expression as `store_column`; NULL of a Dynamic becomes the target's
+    default, as in ClickHouse."""
+    rule = _Rule(strict=True, lossless=True, fills_nulls=True)
     return _cast_column(column, source, target, environment, rule)
 
 
