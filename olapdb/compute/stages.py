@@ -40,46 +40,49 @@ Begin = Callable[[bool], AbstractContextManager[Iterator[pa.RecordBatch]]]
 
 
 @dataclass(frozen=True)
-class Chain(Generic[Made]):
-    """Items, and what all stages make of each."""
+class KnownTasks:
+    """What is known of the items of a first stage before they are worked on."""
 
-    items: Iterable[Any]
-    work: Callable[[Any], Made]
     rows: Sequence[int] = ()
-    """The rows of each item, where they are known."""
+    """The rows of each item; empty where they are not known."""
     together: Together | None = None
     """Puts items together, where the rows are known and one thread does all."""
-    stages: int = 1
-    """How many works are done for each item."""
     scan: Hashable = None
     """What reads the items, where runs of the plan after this one will read the same."""
     is_long: bool = False
     """Whether the works are known to take long enough for threads."""
 
+
+UNKNOWN_TASKS = KnownTasks()
+
+
+@dataclass(frozen=True)
+class Chain(Generic[Made]):
+    """Items, and what all stages make of each."""
+
+    items: Iterable[Any]
+    work: Callable[[Any], Made]
+    known: KnownTasks = UNKNOWN_TASKS
+    stages: int = 1
+    """How many works are done for each item."""
+
     def then(self, work: Callable[[Made], Answer]) -> Chain[Answer]:
         """Return the chain with one more work."""
         below = self.work
-        return Chain(
-            self.items,
-            lambda item: work(below(item)),
-            self.rows,
-            self.together,
-            self.stages + 1,
-            self.scan,
-            self.is_long,
-        )
+        return Chain(self.items, lambda item: work(below(item)), self.known, self.stages + 1)
 
     def run(self, context: ExecutionContext) -> Iterator[Made]:
         """Yield what is made of each item, in their order, by threads where that pays."""
-        if self.rows and isinstance(self.items, Sequence):
+        known = self.known
+        if known.rows and isinstance(self.items, Sequence):
             return context.parallel_if_long(
                 self.work,
                 self.items,
-                self.rows,
-                self.together,
+                known.rows,
+                known.together,
                 self.stages,
-                scan=self.scan,
-                is_long=self.is_long,
+                scan=known.scan,
+                is_long=known.is_long,
             )
         return context.parallel_if_slow(self.work, self.items)
 
@@ -87,8 +90,8 @@ class Chain(Generic[Made]):
 class Stage(Iterator[pa.RecordBatch]):
     """The batches that some work makes of each item, in the order of the items.
 
-    The items are tasks, of so many `rows` each where that is known and known to take long where `is_long`, or the batches
-    of the stage below, as `gather` leaves them. The work must be thread-safe, and its batches may have any number of rows."""
+    The items are tasks, of which `known` tells what is known, or the batches of the stage below, as `gather` leaves them.
+    The work must be thread-safe, and its batches may have any number of rows."""
 
     def __init__(
         self,
@@ -97,19 +100,13 @@ class Stage(Iterator[pa.RecordBatch]):
         items: Iterable[Any],
         *,
         gather: Gather | None = None,
-        rows: Sequence[int] = (),
-        together: Together | None = None,
-        scan: Hashable = None,
-        is_long: bool = False,
+        known: KnownTasks = UNKNOWN_TASKS,
     ) -> None:
         self._context = context
         self._work = work
         self._items = items
         self._gather = gather
-        self._rows = rows
-        self._together = together
-        self._scan = scan
-        self._is_long = is_long
+        self._known = known
         self._batches: Iterator[pa.RecordBatch] | None = None
 
     def __next__(self) -> pa.RecordBatch:
@@ -130,10 +127,7 @@ class Stage(Iterator[pa.RecordBatch]):
             lambda item: (has_schema(batch, node) for batch in work(item)),
             self._items,
             gather=self._gather,
-            rows=self._rows,
-            together=self._together,
-            scan=self._scan,
-            is_long=self._is_long,
+            known=self._known,
         )
 
     def chain(self, stack: ExitStack) -> Chain[Iterable[pa.RecordBatch]]:
@@ -142,9 +136,7 @@ class Stage(Iterator[pa.RecordBatch]):
         items = begun(self._items, stack)
         if not isinstance(items, Stage):
             rows = items if gather is None else gather(iter(items))
-            return Chain(
-                rows, work, self._rows, self._together, scan=self._scan, is_long=self._is_long
-            )
+            return Chain(rows, work, self._known)
 
         def made(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             """Yield what the work makes of the batches that the stages below made of an item."""
@@ -158,7 +150,8 @@ class Stage(Iterator[pa.RecordBatch]):
     def _made(self) -> Iterator[pa.RecordBatch]:
         """Yield the batches of this stage alone."""
         items = self._items if self._gather is None else self._gather(iter(self._items))
-        chain = Chain(items, lambda item: list(self._work(item)), self._rows, is_long=self._is_long)
+        alone = KnownTasks(self._known.rows, is_long=self._known.is_long)
+        chain = Chain(items, lambda item: list(self._work(item)), alone)
         for batches in chain.run(self._context):
             for batch in batches:
                 yield from cut(batch, self._context.batch_rows)

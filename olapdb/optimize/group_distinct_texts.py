@@ -12,12 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from olapdb.optimize.partial_aggregates import aggregate_of, of_partials
+from olapdb.lazy import LazyModule
 from olapdb.plan.expressions import AggregateCall, ColumnRef
 from olapdb.plan.nodes import Aggregate, Node, Scan
 from olapdb.plan.tree import bottom_up
 from olapdb.types import UUID, FixedString, String, plain
+
+if TYPE_CHECKING:
+    from olapdb.optimize import partial_aggregates
+else:
+    partial_aggregates = LazyModule("olapdb.optimize.partial_aggregates")
 
 _COUNTED = "uniqExact"
 _TEXTS = (String, FixedString, UUID)
@@ -40,12 +46,12 @@ def _grouped(node: Node) -> Node:
         return node
     ((text,),) = counted
     partial = [pair for pair in node.aggregates if not _is_count_of_texts(pair[1])]
-    outer = {name: of_partials(name, call) for name, call in partial}
+    outer = {name: partial_aggregates.of_partials(name, call) for name, call in partial}
     if None in outer.values():
         return node
     column = _free_name("__distinct", [name for name, _ in (*node.keys, *node.aggregates)])
     inner = Aggregate(node.child, (*node.keys, (column, text)), tuple(partial), limited=False)
-    counts = aggregate_of("count", ColumnRef(text.type, column))
+    counts = partial_aggregates.aggregate_of("count", ColumnRef(text.type, column))
     aggregates = tuple((name, outer.get(name) or counts) for name, _ in node.aggregates)
     keys = tuple((name, ColumnRef(key.type, name)) for name, key in node.keys)
     return replace(node, child=inner, keys=keys, aggregates=aggregates)

@@ -19,7 +19,7 @@ import pyarrow as pa
 from olapdb.compute.batches import cut, filter_rows, make_batch, rows_only, single_chunk
 from olapdb.compute.context import BATCH_ROWS, ExecutionContext
 from olapdb.compute.evaluate import evaluate_predicate
-from olapdb.compute.stages import Deferred, Stage
+from olapdb.compute.stages import Deferred, KnownTasks, Stage
 from olapdb.config import tuning
 from olapdb.engine.layout import layout_of_query
 from olapdb.errors import Error, InternalError
@@ -139,15 +139,11 @@ def _part_batches(
             return cut(batch, max(context.rows_at_once, tuning.SLOW_BATCH_ROWS))
         return cut(batch, context.batch_rows)
 
-    yield Stage(
-        context,
-        read,
-        tasks,
-        rows=rows,
-        together=joined_tasks if in_chain else None,
-        scan=_cost_key(node) if in_chain else None,
-        is_long=in_chain and has_much_to_decode(tasks, scan_sources(node)),
-    )
+    known = KnownTasks(rows)
+    if in_chain:
+        is_long = has_much_to_decode(tasks, scan_sources(node))
+        known = KnownTasks(rows, joined_tasks, _cost_key(node), is_long)
+    yield Stage(context, read, tasks, known=known)
 
 
 def _cost_key(node: Scan) -> Hashable:

@@ -12,7 +12,7 @@ import pytest
 
 import olapdb
 from olapdb.compute.context import ExecutionContext
-from olapdb.compute.stages import Deferred, Stage, all_batches, begun
+from olapdb.compute.stages import Deferred, KnownTasks, Stage, all_batches, begun
 from olapdb.config import tuning
 from olapdb.dbapi.cursor import Cursor
 from olapdb.execute.operators.coded_texts import _Whole
@@ -63,7 +63,9 @@ def test_a_chain_makes_what_its_stages_make(threads: int) -> None:
     context = context_with(threads)
 
     def stages() -> Stage:
-        return Stage(context, twice, Stage(context, read, tasks, rows=[3] * len(tasks)))
+        return Stage(
+            context, twice, Stage(context, read, tasks, known=KnownTasks([3] * len(tasks)))
+        )
 
     expected = [n for task in tasks for _ in range(2) for n in (task, task + 1, task + 2)]
     assert numbers_of(stages()) == expected
