@@ -14,7 +14,8 @@ pytestmark = pytest.mark.feature("functions")
 @pytest.mark.parametrize("name", sorted(REFUSED))
 @pytest.mark.parametrize("call", ["{}(1)", "{}If(1, 1)", "{}State(1)", "{}(1) OVER ()"])
 def test_a_refused_aggregate_is_named(name: str, call: str) -> None:
-    statement = f"SELECT {call.format(name)}"
+    previews = "enable_time_series_aggregate_functions = 1"
+    statement = f"SELECT {call.format(name)} SETTINGS {previews}"
     with olapdb.connect() as connection, pytest.raises(olapdb.NotSupportedError) as error:
         connection.execute(statement)
     assert name in str(error.value)
