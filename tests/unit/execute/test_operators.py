@@ -254,7 +254,7 @@ def test_a_scalar_subquery_without_rows_is_null() -> None:
 def test_memory_limit_names_the_operator_and_the_setting() -> None:
     big = nodes.Sort(nodes.Numbers("n", UINT64, 0, 1_000_000), (nodes.SortKey(col("n", UINT64)),))
     with pytest.raises(MemoryLimitExceeded, match=r"ORDER BY.*max_memory_usage"):
-        rows_of(big, max_memory_usage=1_000_000)
+        rows_of(big, max_memory_usage=1_000_000, max_bytes_ratio_before_external_sort=0)
 
 
 def test_cancelled_between_batches() -> None:

@@ -66,16 +66,16 @@ def masks(connection: olapdb.Connection) -> int:
 
 
 def evaluated(connection: olapdb.Connection, sql: str) -> tuple[list[tuple[object, ...]], int]:
-    """Return the answer, and how many times conditions were evaluated for it."""
-    calls: list[int] = []
+    """Return the answer, and of how many rows conditions were evaluated for it."""
+    rows: list[int] = []
     mask = CodedConditions.mask
 
     def counted(self, batch, kept=None):  # type: ignore[no-untyped-def]
-        calls.append(batch.num_rows)
+        rows.append(batch.num_rows)
         return mask(self, batch, kept)
 
     with patch.object(CodedConditions, "mask", counted):
-        return connection.execute(sql).fetchall(), len(calls)
+        return connection.execute(sql).fetchall(), sum(rows)
 
 
 @pytest.mark.parametrize("sql", QUERIES)
@@ -105,10 +105,10 @@ def test_conditions_on_more_than_a_part_are_not_remembered(
 
 def test_other_columns_of_the_query_use_the_same_rows(connection: olapdb.Connection) -> None:
     evaluated(connection, "SELECT count() FROM rows WHERE n = 3")
-    answer, calls = evaluated(connection, "SELECT sum(k), max(t) FROM rows WHERE n = 3")
+    answer, rows = evaluated(connection, "SELECT sum(k), max(t) FROM rows WHERE n = 3")
     expected = sum(k for k in range(2 * ROWS) if k % 7 == 3)
     assert answer == [(expected, "text 9")]
-    assert calls == 0
+    assert rows == 0
 
 
 def test_row_groups_that_a_query_did_not_read_are_not_known(connection: olapdb.Connection) -> None:
