@@ -203,7 +203,8 @@ def _grouped(place: _Place) -> Aggregate | None:
     if any(of_partials(name, call) is None for name, call in place.calls):
         return None
     keys = tuple((field.name, ColumnRef(field.type, field.name)) for field in fields)
-    partials = tuple((_partial(name), call) for name, call in place.calls)
+    prefix = _free_prefix(place)
+    partials = tuple((prefix + name, call) for name, call in place.calls)
     return Aggregate(place.node, keys, partials, empty_without_rows=not keys, limited=False)
 
 
@@ -231,7 +232,10 @@ def _over(node: Aggregate, place: _Place, grouped: Aggregate) -> Aggregate:
     below: Node = grouped
     for step in reversed(place.steps):
         below = _with_partials(step, below, grouped.aggregates)
-    merged = {name: of_partials(_partial(name), call) for name, call in place.calls}
+    merged = {
+        name: of_partials(partial, call)
+        for (name, call), (partial, _) in zip(place.calls, grouped.aggregates, strict=True)
+    }
     aggregates = tuple((name, merged.get(name) or call) for name, call in node.aggregates)
     return replace(node, child=below, aggregates=aggregates)
 
@@ -259,9 +263,14 @@ def _with_partials(step: _Step, below: Node, partials: Calls) -> Node:
             return with_inputs(node, (below,))
 
 
-def _partial(name: str) -> str:
-    """Return the name of the column of an aggregate of grouped rows."""
-    return f"__partial_{name}"
+def _free_prefix(place: _Place) -> str:
+    """Return what the names of the aggregates of grouped rows begin with: no column that they may meet does."""
+    met = [place.node, *(child for step in place.steps for child in step.node.children())]
+    taken = frozenset().union(*map(_names, (*met, *(step.node for step in place.steps))))
+    prefix = "__partial_"
+    while any(name.startswith(prefix) for name in taken):
+        prefix = f"_{prefix}"
+    return prefix
 
 
 def _substituted(call: AggregateCall, by_name: dict[str, Expression]) -> AggregateCall:

@@ -135,6 +135,27 @@ def test_rows_are_joined_first(connection: Any, query: str) -> None:
     assert same_rows(connection, query)
 
 
+@pytest.mark.parametrize("side", ["lines", "parts"])
+def test_a_column_may_have_the_name_of_a_partial_sum(side: str) -> None:
+    with olapdb.connect() as opened:
+        named = "`__partial_sum(price)` Int32"
+        columns = {"lines": "part Int32, price Int32", "parts": "id Int32, name String"}
+        columns[side] += f", {named}"
+        for table, definition in columns.items():
+            opened.execute(f"CREATE TABLE {table} ({definition}) ORDER BY tuple()")
+        more = {table: ", number % 2" if table == side else "" for table in columns}
+        opened.execute(
+            f"INSERT INTO lines SELECT number % 5, number{more['lines']} FROM numbers(100)"
+        )
+        opened.execute(f"INSERT INTO parts SELECT number, 'p'{more['parts']} FROM numbers(5)")
+        query = (
+            "SELECT name, `__partial_sum(price)`, sum(price) FROM lines JOIN parts ON part = id"
+            " GROUP BY name, `__partial_sum(price)`"
+        )
+        assert nodes(opened, query).count("group") == 2
+        assert same_rows(opened, query)
+
+
 def test_random_numbers_are_drawn_for_each_pair(connection: Any) -> None:
     query = "SELECT name, sum(price) FROM lines JOIN parts ON part = id WHERE rand() % 2 = size % 2 GROUP BY name"
     assert nodes(connection, query).count("group") == 1
