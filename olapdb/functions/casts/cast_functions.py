@@ -203,6 +203,8 @@ def unchanged_or_null(
         and not isinstance(types.plain(target), types.WideNumber)
     ):
         return converted  # accurateCast also cuts off digits beyond the scale
+    if converted.null_count == len(converted):
+        return converted  # no number is a UUID: there is nothing to convert back
     round_trip = cast.cast_or_null(
         converted, types.make_nullable(target), types.make_nullable(source), environment
     )

@@ -11,10 +11,28 @@ from collections.abc import Iterator
 
 from olapdb.engine.combine import summed_columns
 from olapdb.engine.summing_maps import nested_maps
+from olapdb.functions.aggregates.array_combinators import ArrayElements
+from olapdb.functions.aggregates.combinators import Combinator, If, Merge
+from olapdb.functions.base import Aggregate
 from olapdb.model.schema import Column
 from olapdb.plan import nodes
 from olapdb.plan.expressions import AggregateCall
-from olapdb.types import AggregateFunction, Boolean, SimpleAggregateFunction, is_number, plain
+from olapdb.types import (
+    UUID,
+    AggregateFunction,
+    Boolean,
+    DataType,
+    Date,
+    DateTime,
+    FixedString,
+    Integer,
+    SimpleAggregateFunction,
+    String,
+    WideNumber,
+    is_nullable,
+    is_number,
+    plain,
+)
 from olapdb.views.definition.column_conversion import conversion
 from olapdb.views.definition.query_shape import QueryShape, TargetColumn, constants_of
 from olapdb.views.provability.judgement import JudgedItem, provable_item, refused, unproven_item
@@ -37,6 +55,11 @@ _ENGINES = (
 )
 _NEUTRAL_ON_EMPTY = ("sum", "sumMap", "minMap", "maxMap", "groupUniqArrayArray")
 """Merging functions to which an aggregate of no rows (0, {}, []) adds nothing."""
+_NEUTRAL_BY_VALUE = ("sumWithOverflow", "groupBitAnd", "groupBitOr", "groupBitXor")
+"""More such functions, of which an aggregate of no rows is 0 or, of groupBitAnd, all bits."""
+_MAY_SEE_NO_ROW = (If, ArrayElements, Merge)
+"""Combinators whose group may have rows and yet nothing to aggregate: none fulfils the condition, all arrays
+are empty, or each state is that of no rows."""
 
 
 def target_items(
@@ -188,7 +211,7 @@ def _aggregate_item(
         return refused(
             name,
             f"column {column.name} is a finished {finished}, but {parts.target_name} {treatment}.",
-            _state_advice(call),
+            _column_advice(call),
         )
     if ordered:
         return _order_refusal(name, call.name, column)
@@ -204,7 +227,46 @@ def _aggregate_item(
             f"Store {call.name.partition('(')[0]}State in an AggregateFunction column, or group by"
             " a key.",
         )
+    if _may_see_no_row(function) and not _is_neutral(merged_by, function.result_type):
+        return refused(
+            name,
+            f"a block that has rows of a group, but nothing for {finished} to aggregate, writes its"
+            f" default, which {merged_by} would take for a value.",
+            f"{_state_advice(call)} Or aggregate Nullable values into a Nullable column: NULL is no"
+            " value.",
+        )
     return provable_item(name, f"{finished} of blocks are joined by {merged_by}.")
+
+
+def _may_see_no_row(function: Aggregate) -> bool:
+    """Return whether the aggregate may have nothing to aggregate in a group that has rows."""
+    while isinstance(function, Combinator):
+        if isinstance(function, _MAY_SEE_NO_ROW):
+            return True
+        function = function.inner
+    return False
+
+
+def _is_neutral(merged_by: str, result: DataType) -> bool:
+    """Return whether the result of no rows changes no value with which `merged_by` merges it."""
+    if isinstance(result, SimpleAggregateFunction):
+        result = result.inner
+    if is_nullable(result) or merged_by in (*_NEUTRAL_ON_EMPTY, *_NEUTRAL_BY_VALUE):
+        return True
+    return merged_by == "max" and _begins_with_default(plain(result))
+
+
+def _begins_with_default(data_type: DataType) -> bool:
+    """Return whether no value of the type is less than its default."""
+    match data_type:
+        case Integer(signed=signed):
+            return not signed
+        case WideNumber(signed=signed):
+            return not signed
+        case Boolean() | String() | FixedString() | UUID() | Date() | DateTime():
+            return True
+        case _:
+            return False
 
 
 def _counts(call: AggregateCall) -> bool:
@@ -262,20 +324,32 @@ def _dropped_columns(parts: BoundDefinition, given: set[str]) -> Iterator[Judged
             )
 
 
-def _state_advice(call: AggregateCall) -> str:
-    """Return the advice how to store the aggregate so that it merges."""
+def _column_advice(call: AggregateCall) -> str:
+    """Return the advice which column merges the aggregate: one of finished values if there is one."""
     function = call.aggregate
-    if function.additive and function.merge_function:
+    may_finish = not _may_see_no_row(function) or _is_neutral(
+        function.merge_function, function.result_type
+    )
+    if function.additive and function.merge_function and may_finish:
         inner = function.result_type.name
         return (
             f"Make it SimpleAggregateFunction({function.merge_function}, {inner}) in an"
             " AggregatingMergeTree."
         )
-    arguments = ", ".join(argument_type.name for argument_type in function.argument_types)
-    signature = call.name + (f", {arguments}" if arguments else "")
+    return _state_advice(call)
+
+
+def _state_advice(call: AggregateCall) -> str:
+    """Return the advice how to store the aggregate's state, which merges."""
+    function = call.aggregate
     # The call's name has its parameters behind it: quantile(0.9), but quantileState(0.9).
     name, bracket, parameters = call.name.partition("(")
+    arguments = ", ".join(argument_type.name for argument_type in function.argument_types)
+    signature = call.name + (f", {arguments}" if arguments else "")
+    state, reader = f"AggregateFunction({signature})", f"{name}Merge"
+    if isinstance(function, Merge):  # what merges states gives such states itself
+        state, reader = arguments, name
     return (
-        f"Store {name}State{bracket}{parameters} in a column AggregateFunction({signature}) of an"
-        f" AggregatingMergeTree, and read it with {name}Merge{bracket}{parameters}."
+        f"Store {name}State{bracket}{parameters} in a column {state} of an"
+        f" AggregatingMergeTree, and read it with {reader}{bracket}{parameters}."
     )

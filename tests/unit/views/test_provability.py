@@ -40,6 +40,9 @@ TABLES = (
     "CREATE TABLE vers (k UInt64, w Int64, sign Int8, ver UInt64) ENGINE = VersionedCollapsingMergeTree(sign, ver) ORDER BY k",
     "CREATE TABLE prices (k UInt64, f Float64, i Int64) ENGINE = MergeTree ORDER BY k",
     "CREATE TABLE scaled (k UInt64, x Float64) ENGINE = MergeTree ORDER BY k",
+    "CREATE TABLE nullable_s (k UInt64, v Nullable(Int64)) ENGINE = MergeTree ORDER BY k",
+    "CREATE TABLE nullable_maxima (k UInt64, n SimpleAggregateFunction(max, Nullable(Int64))) ENGINE = AggregatingMergeTree ORDER BY k",
+    "CREATE TABLE unsigned_maxima (k UInt64, n SimpleAggregateFunction(max, UInt64)) ENGINE = AggregatingMergeTree ORDER BY k",
     "CREATE VIEW top_of_mt AS SELECT k, w FROM mt LIMIT 1",
     "CREATE VIEW dice AS SELECT k, rand() AS w FROM mt",
     "CREATE TABLE dicey (k UInt64, w Int64, r UInt64 ALIAS rand()) ENGINE = MergeTree ORDER BY k",
@@ -106,6 +109,10 @@ PROVABLE = [
     # finished values that merge as the states behind them do
     ("summing", "SELECT k, sumMerge(x) AS n FROM aggr GROUP BY k"),
     ("sums", "SELECT k, sumMerge(x) AS n FROM aggr GROUP BY k"),
+    # what aggregates of no rows write changes nothing
+    ("sums", "SELECT k, sumIf(v, v > 0) AS n FROM s GROUP BY k"),
+    ("nullable_maxima", "SELECT k, maxIf(v, v > 0) AS n FROM nullable_s GROUP BY k"),
+    ("unsigned_maxima", "SELECT k, maxIf(toUInt64(abs(v)), v > 0) AS n FROM s GROUP BY k"),
     # sums of stored floats that decide nothing
     ("scaled", "SELECT k, v * (SELECT sum(f) FROM prices) AS x FROM s"),
     (

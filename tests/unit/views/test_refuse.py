@@ -43,6 +43,8 @@ def connection() -> Iterator[Connection]:
             "CREATE TABLE states (k UInt64, u AggregateFunction(uniq, UInt64), m SimpleAggregateFunction(max, Int64)) ENGINE = AggregatingMergeTree ORDER BY k",
             "CREATE TABLE plain (k UInt64, n UInt64) ENGINE = MergeTree ORDER BY k",
             "CREATE TABLE plain_state (k UInt64, g AggregateFunction(groupArray, Int64)) ENGINE = AggregatingMergeTree ORDER BY k",
+            "CREATE TABLE stored_tops (k UInt64, j UInt64, top AggregateFunction(max, Int64)) ENGINE = AggregatingMergeTree ORDER BY (k, j)",
+            "CREATE TABLE lowest (k UInt64, l SimpleAggregateFunction(min, String)) ENGINE = AggregatingMergeTree ORDER BY k",
             "CREATE VIEW window_on_s AS SELECT k FROM s",
         ):
             opened.execute(statement)
@@ -54,6 +56,16 @@ def create(connection: Connection, target: str, query: str) -> None:
 
 
 REFUSED = [
+    # aggregates of no rows in a group that has rows: their default is a value for max and min
+    ("states", "SELECT k, maxIf(v, v > 9) AS m FROM s GROUP BY k", ViewNotProvable, "maxIfState"),
+    ("states", "SELECT k, maxArray([v]) AS m FROM s GROUP BY k", ViewNotProvable, "maxArrayState"),
+    (
+        "states",
+        "SELECT k, maxMerge(top) AS m FROM stored_tops GROUP BY k",
+        ViewNotProvable,
+        "in a column AggregateFunction(max, Int64) of an AggregatingMergeTree, and read it with maxMerge.",
+    ),
+    ("lowest", "SELECT k, minIf(g, v > 9) AS l FROM s GROUP BY k", ViewNotProvable, "minIfState"),
     ("summing", "SELECT k, uniq(v) AS n FROM s GROUP BY k", ViewNotProvable, "uniqState"),
     ("summing", "SELECT k, toUInt64(avg(v)) AS n FROM s GROUP BY k", ViewNotProvable, "computed"),
     (
