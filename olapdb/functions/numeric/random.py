@@ -79,7 +79,7 @@ def _uuids(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Resolve generateUUIDv4(): random UUIDs of version 4 (RFC 9562)."""
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Draw one UUID for each row; other UUIDs for each argument, which is a tag."""
+        """Draw one UUID for each row. The argument is a tag: calls with another one draw other UUIDs."""
         seeds = [environment.random_seed or uuid.uuid4().int & (2**63 - 1)]
         if values and isinstance(values[0], pa.Scalar):
             seeds.append(zlib.crc32(repr(values[0]).encode()))
@@ -320,7 +320,7 @@ _SURROGATES = 0x800
 
 
 def _constant_number(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve randConstant([x]): one random number for all rows of a query."""
+    """Resolve randConstant([x]): one random UInt32 for all rows of a query, another one for another constant x."""
     tag = arguments[0].constant if arguments else None
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:

@@ -44,7 +44,8 @@ class _Grammar:
     escaping: bool
 
     def pairs(self, text: bytes) -> list[tuple[bytes, bytes]]:
-        """Return the pairs of a text in their order; other text is skipped."""
+        """Return the pairs (key, value) of a text in their order, without quotes, and with escape
+        sequences replaced if `escaping`; text that is no pair is skipped."""
         pairs: list[tuple[bytes, bytes]] = []
         at = 0
         while at < len(text):
