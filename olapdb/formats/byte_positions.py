@@ -66,7 +66,8 @@ class ByteBlock:
 
 
 def repeated(block: ByteBlock, at: np.ndarray, counts: np.ndarray, ends: Ends) -> np.ndarray:
-    """Return the positions behind so many values, by powers of two of them."""
+    """Return for each position in `at` the one behind as many values in a row as `counts` says. `ends` gives the
+    position behind one value; the steps over 2, 4, 8, … values are made from it."""
     step = ends(block, np.arange(block.beyond + 1))
     left = counts.copy()
     while True:

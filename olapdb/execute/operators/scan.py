@@ -440,7 +440,7 @@ def _steps(
 
 
 def _beside(batch: pa.RecordBatch, others: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the columns of two batches of as many rows; one may have none."""
+    """Return the columns of two batches as one. Both have the same number of rows; one may have no columns."""
     if not others.num_columns or not batch.num_columns:
         return batch if batch.num_columns else others
     names = [*batch.schema.names, *others.schema.names]

@@ -151,8 +151,8 @@ def _next_ticks(now: int, count: int) -> np.ndarray:
 
 
 def _snowflakes(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve generateSnowflakeID([expr[, machine]]): 41 bits of milliseconds, 10 of the machine, 12
-    that count."""
+    """Resolve generateSnowflakeID([expr[, machine]]): 41 bits of milliseconds, 10 of the machine's
+    number, 12 of a counter."""
     machine = 0
     if len(arguments) > 1:
         machine = constant_integer(name, arguments, 1, "the machine") & 0x3FF
