@@ -40,7 +40,7 @@ class ByteBlock:
         return self.size + 1
 
     def moved(self, positions: np.ndarray, counts: np.ndarray | int) -> np.ndarray:
-        """Return positions moved by so many bytes."""
+        """Return positions moved by `counts` bytes; `beyond` where that is behind the end of the block."""
         ends = positions + counts
         return np.where((ends > self.size) | (positions > self.size), self.beyond, ends)
 
@@ -61,7 +61,7 @@ class ByteBlock:
         return result, self.moved(positions, length)
 
     def bytes_at(self, positions: np.ndarray, width: int) -> np.ndarray:
-        """Return so many bytes behind each position; shape (positions, width)."""
+        """Return `width` bytes from each position on; shape (positions, width)."""
         return np.ascontiguousarray(self.data[positions[:, None] + np.arange(width)])
 
 

@@ -345,7 +345,7 @@ def _fuzzed(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         raise ArgumentOutOfBound(f"The second argument of {name} is between 0 and 1, not {chance}.")
 
     def kernel(values: list[pa.Array], call: Invocation) -> pa.Array:
-        """Draw each bit of each row's text."""
+        """Flip each bit of each row's text with the probability `chance`."""
         offsets, data = columns.bytes_of(columns.binary(values[0]))
         drawn = generator_of(call.environment, name).random((len(data), 8)) < chance
         mask = np.packbits(drawn, axis=1).reshape(-1)
