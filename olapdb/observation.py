@@ -95,5 +95,5 @@ class TaskMeter:
 
     @property
     def microseconds(self) -> float:
-        """Return what all calls took."""
+        """Return the time that all calls took together, in microseconds."""
         return 1e6 * sum(self._seconds)

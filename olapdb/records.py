@@ -178,7 +178,8 @@ def _field(cls: type, name: str, annotation: object, kw_only: bool) -> Any:
 
 
 def _members(fields: _Fields, frozen: bool, slots: bool, eq: bool) -> dict[str, Any]:
-    """Return what a dataclass has and its class statement does not say, by name."""
+    """Return the attributes that the decorator adds to a dataclass, by name: fields, and methods that are compiled at the
+    first call."""
     positional = (f.name for f in _real(fields) if f.init and not f.kw_only)
     members: dict[str, Any] = {
         _FIELDS: fields,

@@ -342,7 +342,7 @@ def _null_safe(value: Expression) -> tuple[Expression, Expression]:
 
 
 def _clause(node: plan.Node) -> str:
-    """Return what a node of a plan is in SQL, for messages."""
+    """Return the name of the clause that a node of a plan stands for, for messages."""
     match node:
         case plan.Aggregate(sets=()):
             return "an aggregate without GROUP BY inside it"

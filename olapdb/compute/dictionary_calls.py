@@ -46,7 +46,8 @@ def dictionary_value(
 def _walk(
     call: DictionaryCall, arguments: list[pa.Array], length: int, rows: DictionaryRows
 ) -> pa.Array:
-    """Return what a call says about keys: whether they exist, and keys above and below them."""
+    """Return the answer of a call about keys: whether they exist, whether one is below another, the keys above or below
+    them, or those with a value of an attribute."""
     match call.kind:
         case "has":
             return from_numpy((rows.find(arguments, length) >= 0).astype(np.uint8))

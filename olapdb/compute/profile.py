@@ -72,7 +72,7 @@ class QueryProfile:
         self._replacements.append(replacement)  # an id comes again when its object is gone
 
     def reduce(self, node: Node, share: float) -> None:
-        """Note that a filter was expected to leave this part of a node's rows."""
+        """Note that a filter was expected to leave this share, 0 to 1, of a node's rows."""
         self.of(node).expected_share *= share
 
     def watch(self, batches: Iterator[pa.RecordBatch], node: Node) -> Iterator[pa.RecordBatch]:

@@ -46,7 +46,8 @@ def row_hashes(leaves: Sequence[pa.Array], rows: int) -> np.ndarray:
 
 
 def chunk_rows(columns: Sequence[pa.Array], rows: int) -> int:
-    """Return how many rows to hash or compare at a time: at least 16, fewer if they are wide."""
+    """Return how many rows to hash or compare at a time: `HASHED_ROWS`, or of wide rows as many as have
+    `HASHED_BYTES` together, but never fewer than 16."""
     width: int = sum(column.nbytes for column in columns) // max(rows, 1) + 1
     return min(tuning.HASHED_ROWS, max(tuning.HASHED_BYTES // width, 16))
 

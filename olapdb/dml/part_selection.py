@@ -13,7 +13,8 @@ from olapdb.records import dataclass
 
 
 def is_part_name(text: str) -> bool:
-    """Return whether a text has the form of a part's name, `partition_first_last_level`."""
+    """Return whether a text has the form of a part's name, `partition_first_last_level`; as in ClickHouse, a
+    fourth number may follow."""
     return re.fullmatch(r"[^/]+(_[0-9]+){3,4}", text) is not None
 
 

@@ -227,7 +227,7 @@ class _Exchange:
         self, coming: Sequence[pa.Table], leaving: list[tuple[Part, np.ndarray]]
     ) -> tuple[list[pa.Table], list[tuple[Part, np.ndarray]]]:
         """Return what comes and leaves without the rows that are equal: these stay. Return both
-        unchanged where more rows leave than come can be compared, or of types that do not compare.
+        unchanged where more than COMPARED_ROWS_MAX rows leave, or where values of a column cannot be compared.
         """
         rows = sum(int(gone.sum()) for _, gone in leaving)
         new_rows = sum(block.num_rows for block in coming)

@@ -112,7 +112,8 @@ class TableLayout:
         return tuple(bind_projection(p, self.table) for p in self.table.projections)
 
     def derived(self, rows: pa.Table) -> Derived:
-        """Return what a part of these rows, in its order, holds besides them."""
+        """Return what a part holds besides its rows, which are in its order: values of its skip indexes, and rows of its
+        projections."""
         if not rows.num_rows or not (self.table.indexes or self.table.projections):
             return NOTHING_DERIVED
         projected = {

@@ -23,7 +23,7 @@ class Extremes:
         self._ends = [[_End(name, data_type) for data_type in types] for name in ("min", "max")]
 
     def through(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the batches as they are, and look at their values."""
+        """Yield the batches unchanged; count their rows, and keep the extremes of their values."""
         for batch in batches:
             self._rows += batch.num_rows
             for ends in self._ends:
@@ -54,7 +54,7 @@ class _End:
         self._state: pa.Array | None = None
 
     def add(self, column: pa.Array) -> None:
-        """Look at the values that are not NULL."""
+        """Take the values that are not NULL into the least or the greatest value so far."""
         values = column.drop_null() if column.null_count else column
         if self._aggregate is None or not len(values):
             return

@@ -142,7 +142,7 @@ def _primitive(kind: str, logical: str | None, given: Any) -> Schema:
 
 
 def _of_bytes(given: Any, otherwise: types.DataType) -> types.DataType:
-    """Return the Decimal that bytes say they are, else the other type."""
+    """Return the Decimal if the schema gives bytes that logical type, else `otherwise`."""
     if isinstance(given, dict) and given.get("logicalType") == "decimal":
         return types.Decimal(int(given["precision"]), int(given.get("scale", 0)))
     return otherwise

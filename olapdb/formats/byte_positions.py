@@ -40,7 +40,7 @@ class ByteBlock:
         return self.size + 1
 
     def moved(self, positions: np.ndarray, counts: np.ndarray | int) -> np.ndarray:
-        """Return positions moved by so many bytes."""
+        """Return positions moved by `counts` bytes; `beyond` where that is behind the end of the block."""
         ends = positions + counts
         return np.where((ends > self.size) | (positions > self.size), self.beyond, ends)
 
@@ -61,12 +61,13 @@ class ByteBlock:
         return result, self.moved(positions, length)
 
     def bytes_at(self, positions: np.ndarray, width: int) -> np.ndarray:
-        """Return so many bytes behind each position; shape (positions, width)."""
+        """Return `width` bytes from each position on; shape (positions, width)."""
         return np.ascontiguousarray(self.data[positions[:, None] + np.arange(width)])
 
 
 def repeated(block: ByteBlock, at: np.ndarray, counts: np.ndarray, ends: Ends) -> np.ndarray:
-    """Return the positions behind so many values, by powers of two of them."""
+    """Return for each position in `at` the one behind as many values in a row as `counts` says. `ends` gives the
+    position behind one value; the steps over 2, 4, 8, … values are made from it."""
     step = ends(block, np.arange(block.beyond + 1))
     left = counts.copy()
     while True:

@@ -48,7 +48,7 @@ class JsonStyle:
         return replace(self, level=self.level + 1) if self.indent else self
 
     def line(self, level: int) -> str:
-        """Return the start of a line so many levels deep."""
+        """Return the end of a line and the indentation of the next one, which is `level` levels deep."""
         if self.deep_indent and level:
             return "\n" + self.indent + self.deep_indent * (level - 1)
         return "\n" + self.indent * level
@@ -187,7 +187,7 @@ def _objects(array: pa.Array, style: JsonStyle) -> pa.Array:
     """Return values of JSON as objects."""
 
     def write(values: pa.Array, data_type: types.DataType, level: int) -> pa.Array:
-        """Write values of one type that lie in so many objects."""
+        """Write values of one type; `level` is the number of objects that they lie in, for the indentation."""
         inner = replace(style, level=style.level + level) if style.indent else style
         return json_texts(values, data_type, inner)
 

@@ -24,7 +24,8 @@ def matched_names(names: Sequence[str], wanted: Collection[str], mode: str) -> t
 
 
 def _folded_match(name: str, folded: dict[str, list[str]]) -> str:
-    """Return the one column that differs in case alone, the name if there is none."""
+    """Return the one column that differs from the name in case alone, the name if there is none. `folded` has the
+    columns by their names in lower case. Raises IncorrectData for several."""
     columns = folded.get(name.lower(), [])
     if len(columns) > 1:
         raise errors.IncorrectData(

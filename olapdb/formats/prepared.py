@@ -54,7 +54,7 @@ def _changed(rows: Rows, steps: dict[str, Step | None]) -> Rows:
 
 
 def _step(chosen: Format, kind: types.DataType, source: Input) -> Step | None:
-    """Return what the settings do to texts of a column; None for nothing."""
+    """Return the function that prepares the texts of a column as the settings say; None if they stay as they are."""
     settings, inner = source.settings, types.plain(kind)
     if isinstance(inner, types.DateTime | types.DateTime64):
         mode = settings.text("date_time_input_format")
@@ -67,7 +67,7 @@ def _step(chosen: Format, kind: types.DataType, source: Input) -> Step | None:
 
 
 def _of_numbers(chosen: Format, settings: Settings) -> bool:
-    """Return whether Enums are written as numbers."""
+    """Return whether texts that are numbers stand for the numbers of an Enum in this format, by its setting."""
     short = {"CSV": "csv", "TabSeparated": "tsv"}
     name = next((short[prefix] for prefix in _NOT_JSON if chosen.name.startswith(prefix)), None)
     return name is not None and settings.boolean(f"input_format_{name}_enum_as_number")

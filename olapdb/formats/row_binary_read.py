@@ -74,7 +74,7 @@ def _ends(block: ByteBlock, at: np.ndarray, data_type: types.DataType) -> np.nda
 
 
 def _element(data_type: types.Array | types.Map) -> types.DataType:
-    """Return what the values of an array, or a map, are one behind the other."""
+    """Return the type of the values that an array or a map has one behind the other: a map's are tuples (key, value)."""
     if isinstance(data_type, types.Map):
         return types.Tuple((data_type.key, data_type.value))
     return data_type.inner

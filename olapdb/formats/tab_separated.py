@@ -87,7 +87,8 @@ def _layout(head_lines: int, raw: bool, source: Input) -> Lines:
 
 
 def _returns(source: Input, raw: bool) -> Returns:
-    """Return what a carriage return at the end of a line is; values of the raw form keep it."""
+    """Return what becomes of a carriage return at the end of a line: it is refused, or with the setting
+    input_format_tsv_crlf_end_of_line dropped; values of the raw form keep it."""
     if not source.settings.boolean("input_format_tsv_crlf_end_of_line"):
         return "refused"
     return "kept" if raw else "dropped"

@@ -29,8 +29,8 @@ def exported(array: pa.Array, data_type: DataType) -> pa.Array:
 def python_values(
     column: pa.Array | pa.ChunkedArray, data_type: DataType, zone: str | None = None
 ) -> list[object]:
-    """Return a column as Python values, as `types.python_values` does: a JSON is a dict, a value of a Dynamic what
-    a value of its type is."""
+    """Return a column as Python values, as `types.python_values` does, also of types with JSON, which are dicts,
+    and with Dynamic: its values are as those of their own types."""
     if any_part(data_type, (Dynamic, Json)):
         whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
         return dynamic_edges.python_values(whole, data_type, zone)

@@ -362,7 +362,7 @@ def _of_bytes(definition: ScalarDefinition, name: str, arguments: Sequence[Argum
     call = _resolved(definition, name, numbers)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Compute the function of numbers."""
+        """Cast each Bool among the arguments to UInt8, then compute the function."""
         cast = [
             value.cast(pa.uint8()) if is_bool else value
             for value, is_bool in zip(values, bools, strict=True)

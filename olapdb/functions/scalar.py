@@ -189,7 +189,7 @@ def standard_call(
     outer = low_cardinality_result(outer, [a.type for a in arguments], fixed)
 
     def run(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Run the native kernel, or the other one under `null_safe`."""
+        """Run the native kernel, which has its own way with NULL; if there is none, the other one under `null_safe`."""
         invocation = Invocation(types, result, rows, environment, constants)
         if native is not None:
             return native(list(values), invocation)

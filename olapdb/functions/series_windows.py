@@ -66,7 +66,7 @@ class _Decay:
         self._times, self._length = times, np.float64(length)
 
     def factors(self, earlier: np.ndarray, later: np.ndarray) -> np.ndarray:
-        """Return what is left at the rows `later` of values of the rows `earlier`."""
+        """Return the share, 0 to 1, that is left of the weight of the rows `earlier` at the rows `later`."""
         return np.asarray(np.exp((self._times[earlier] - self._times[later]) / self._length))
 
     def combined(

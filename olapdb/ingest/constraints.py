@@ -27,7 +27,7 @@ def check_constraints(
     """Raise ViolatedConstraint for the first row that violates a constraint.
 
     The error shows the row's values in the columns that the condition names.  `first_row` is the
-    number of the first row, from 0."""
+    number of the block's first row among all rows of the INSERT, from 0."""
     environment = environment.of_warehouse
     for constraint in constraints:
         names = sorted(columns_of(constraint.condition))

@@ -28,7 +28,8 @@ class NamedSlices:
 
     @classmethod
     def of(cls, view_id: str, parts: Iterable[Part]) -> NamedSlices:
-        """Return what these parts of a target name."""
+        """Return the source blocks that parts of a view's target were made from: all of them together, and those of each
+        slice, slices with the same ones as one."""
         by_slice: dict[str, list[Part]] = {}
         for part in parts:
             by_slice.setdefault(part.partition_id, []).append(part)

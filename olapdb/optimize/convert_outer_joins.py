@@ -167,7 +167,7 @@ def _value(argument: Expression, missing: dict[str, Constant]) -> Constant | Non
 
 
 def _is_simple(value: Constant) -> bool:
-    """Return whether Python compares a constant as the engine does."""
+    """Return whether Python compares a constant as the engine does: an integer or a String."""
     return isinstance(plain(value.type), Integer | String)
 
 

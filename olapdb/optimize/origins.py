@@ -96,7 +96,7 @@ def _replaced(
                 return None
 
     def replaced(e: Expression) -> Expression | None:
-        """Return what a column is, None for any other expression."""
+        """Return the expression that a column is computed by, None for any other expression."""
         return by_name[e.name] if isinstance(e, ColumnRef) else None
 
     return traced(transform(expression, replaced), child)

@@ -77,7 +77,8 @@ class _SemiJoins:
         return self._done[key][1]
 
     def _rows(self, node: nodes.Node) -> nodes.Node:
-        """Return a node with its rows as they are."""
+        """Return a node that has exactly the rows of the given one; below it, inner joins whose duplicates do not count are
+        SEMI joins."""
         node = self._with_subqueries(node)
         match node:
             case nodes.Distinct(keys=()):

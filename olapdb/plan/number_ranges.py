@@ -91,5 +91,5 @@ def _union(ranges: Iterable[tuple[int, int]]) -> Ranges:
 
 
 def _intersection(left: Ranges, right: Ranges) -> Ranges:
-    """Return what both allow."""
+    """Return the numbers that both ranges allow."""
     return _union((max(a, c), min(b, d)) for a, b in left for c, d in right)

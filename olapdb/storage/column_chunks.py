@@ -62,7 +62,8 @@ def window_groups(group_rows: int) -> int:
 
 
 def is_in_window(row_groups: Sequence[int], window: int) -> bool:
-    """Return whether row groups follow each other in one window of their file, of so many row groups."""
+    """Return whether row groups follow each other without a gap in one window of their file; each window has `window`
+    row groups."""
     first = row_groups[0]
     follow = all(row_group == first + at for at, row_group in enumerate(row_groups))
     return follow and first // window == row_groups[-1] // window

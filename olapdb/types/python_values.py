@@ -232,7 +232,9 @@ def _enum_converter(texts: Mapping[int, str]) -> Callable[[object], object]:
 
 
 def _to_int(value: object) -> object:
-    """Convert a decimal without a fraction to an int; return any other value unchanged."""
+    """Convert a decimal to an int; return any other value unchanged.
+
+    The types that call it have whole numbers alone, so that there is no fraction to lose."""
     return int(value) if isinstance(value, decimal.Decimal) else value
 
 

@@ -66,9 +66,10 @@ def prepare_counts(root: Node, context: ExecutionContext) -> None:
 def counting(
     limit: Limit, rows: Iterator[pa.RecordBatch], child: Node, context: ExecutionContext
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the input of a LIMIT, or of the sort below it, and count its rows.
+    """Yield the input of a LIMIT, or of the sort below it, unchanged, and count its rows in the statistics.
 
-    A source of numbers makes no more rows than the LIMIT takes, as ClickHouse counts them."""
+    Of a source of numbers only the rows that LIMIT and OFFSET take are counted, as in ClickHouse, which makes no
+    others."""
     is_source = limit.child is child and isinstance(_below_projections(child), Numbers)
     most = limit.count + limit.offset if is_source and limit.count is not None else None
     passed = 0

@@ -274,7 +274,7 @@ class CodedInputs:
         return pa.RecordBatch.from_arrays(columns, names)
 
     def _read(self, source: _Input, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return what an input is computed of: no column that it reads has a compact form."""
+        """Return the columns that an input is computed from, those with a compact form in their plain one."""
         batch = self._with_shared(source, batch)
         read = columns_of(source.expression) if is_compact(batch) else None
         if not read:

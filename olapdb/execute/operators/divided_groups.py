@@ -146,7 +146,8 @@ class DividedGroups:
         return True
 
     def ranges(self, at_least: int = 1) -> list[tuple[int, int]]:
-        """Return the divisions that are grouped at a time, in so many ranges at least, and count what that takes."""
+        """Return ranges of divisions, each of which is grouped at a time, `at_least` or more, and count the memory that
+        grouping them takes."""
         starts = [piece.rows.starts for piece in self._pieces]
         needed = self._in_work(self._nbytes, self._rows)
         room = self._account.available_bytes - self._nbytes
@@ -198,7 +199,7 @@ class DividedGroups:
         return 2 * self.partial(bounds).groups > rows
 
     def _in_work(self, nbytes: int, rows: int) -> int:
-        """Return the bytes that grouping divisions takes at a time, of rows of so many bytes."""
+        """Return the bytes that grouping the divisions at work at one time takes, where all rows have `nbytes`."""
         share = max(1.0 / DIVISIONS, min(1.0, tuning.DIVISION_ROWS / max(rows, 1)))
         at_a_time = LOOK_AHEAD_PER_THREAD * self._context.threads + 1
         return int(min(1.0, at_a_time * share) * (_COPIES * nbytes + _ROW_BYTES * rows))

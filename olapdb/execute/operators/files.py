@@ -61,7 +61,8 @@ def _needed(node: FileScan) -> frozenset[str]:
 
 
 def _facts(path: str) -> dict[str, object]:
-    """Return what the virtual columns say of a file. Raise CannotStat."""
+    """Return the values of the virtual columns for a file: path, name, bytes, and time of the last change. Raise
+    CannotStat."""
     try:
         status = os.stat(path)
     except OSError as error:

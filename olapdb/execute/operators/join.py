@@ -203,7 +203,7 @@ def _pieces(
 def _in_pieces(
     batches: Iterator[pa.RecordBatch], budget: SpillBudget, key_count: int
 ) -> Iterator[pa.RecordBatch]:
-    """Yield batches in pieces whose rows, hashed by so many keys, take a small part of the memory."""
+    """Yield batches in pieces whose rows, hashed by `key_count` keys, take a small part of the memory."""
     row_bytes = BUILD_BYTES_PER_ROW + key_count * BUILD_BYTES_PER_COLUMN
     for batch in batches:
         yield from budget.pieces(batch, row_bytes)

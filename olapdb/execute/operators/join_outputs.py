@@ -31,7 +31,7 @@ class Wanted:
     compact: frozenset[str] = frozenset()
 
     def of_left(self, join: Join) -> Wanted:
-        """Return what is read of the rows of the join's left side."""
+        """Return the columns that are read of the join's left side: by the join itself or above it."""
         if self.columns is None or not may_be_narrowed(join):
             return Wanted()
         read = _read_by(join.left_keys, join.residual)

@@ -53,7 +53,8 @@ def projected_groups(node: Aggregate, context: ExecutionContext) -> KnownGroups 
     context.left_out[id(scan)] = frozenset(best)
 
     def partials(calls: Sequence[AggregateCall]) -> Iterator[Partial]:
-        """Yield the groups of each piece of the projections, in the order of the parts."""
+        """Yield the groups of each piece of the projections: one projection after the other, each in the order of the
+        parts that are read from it."""
         for query in dict.fromkeys(q for q, _ in best.values()):
             own = [selection for q, selection in best.values() if q is query]
             reader = TaskReader(query.scan, context)

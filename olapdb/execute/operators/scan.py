@@ -147,7 +147,8 @@ def _part_batches(
 
 
 def _cost_key(node: Scan) -> Hashable:
-    """Return what the costs of a scan's rows are known by, in all runs of a plan: its columns have names of their own."""
+    """Return the key under which a plan keeps what a scan's rows cost, from one run to the next. The names in
+    `node.columns` are unique in the plan, so that no two scans share a key."""
     return node.table.id, node.columns
 
 
@@ -439,7 +440,7 @@ def _steps(
 
 
 def _beside(batch: pa.RecordBatch, others: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the columns of two batches of as many rows; one may have none."""
+    """Return the columns of two batches as one. Both have the same number of rows; one may have no columns."""
     if not others.num_columns or not batch.num_columns:
         return batch if batch.num_columns else others
     names = [*batch.schema.names, *others.schema.names]

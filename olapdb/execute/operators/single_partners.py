@@ -42,8 +42,9 @@ class SinglePartners:
         return SinglePartners(right, rows, no_partner)
 
     def find(self, codes: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
-        """Return the left rows of the pairs (None: all of them) and the right row of each, by the codes of the left
-        rows, -1 for one without a partner."""
+        """Return the pairs of some left rows: the places of the left rows, None where all of them are in pairs, and
+        the row of `right` beside each. `codes` has one code for each left row, -1 where no key is equal to its own:
+        it is then beside the row for "no partner", or is left out where there is none."""
         left = None
         if len(codes) and codes.min() < 0:
             if self.no_partner is not None:

@@ -107,7 +107,8 @@ class _ScanIndexes:
         self._used = frozenset(column_of[u] for u in used if u in column_of)
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines about the scan: a summary, then a block for each index."""
+        """Yield the lines about the scan: the numbers of parts and granules that remain, a block for each index, the
+        number of ranges, and the projections that are read in place of parts."""
         partition_lines, parts = self._partition_steps()
         column_lines, selected = self._column_steps(parts)
         skip_lines, selected = self._skip_steps(parts, selected)
@@ -153,7 +154,7 @@ class _ScanIndexes:
     def _skip_steps(
         self, parts: list[Part], selected: Sequence[PartSelection]
     ) -> tuple[list[str], Sequence[PartSelection]]:
-        """Return the lines of each used skip index, applied in order, and what remains."""
+        """Return the lines of each used skip index, applied one after the other, and the selections that remain."""
         lines: list[str] = []
         names: frozenset[str] = frozenset()
         for name, used in self._selector(None, partitions=True, indexes=None).indexes.items():

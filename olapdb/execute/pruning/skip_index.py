@@ -141,7 +141,8 @@ def _by_bounds(
 
 
 def _part_of(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
-    """Return the index of what the column of this name stands for: the whole, or an element."""
+    """Return the index of what the column of this name stands for: of the index expression, or of one element where
+    that is a tuple."""
     number = name.removeprefix(INDEXED).removeprefix(".")
     return element_of(batch, int(number)) if number.isdigit() else batch
 

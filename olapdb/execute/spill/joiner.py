@@ -97,7 +97,8 @@ def _small_joins(
     goes on to the next batch of pairs while those that wait have no more than `waiting_bytes`."""
 
     def begun(number: int) -> tuple[list[pa.RecordBatch], Batches]:
-        """Return the first pairs of a partition, and what makes the others."""
+        """Return the first batches of pairs of a partition, more than `waiting_bytes` of them if there are as many, and an
+        iterator of the others."""
         rest, first, nbytes = iter(pairs(number, context.within_task(limit_bytes))), [], 0
         for batch in rest:
             first.append(batch)

@@ -59,7 +59,7 @@ def _joined(node: Node, context: ExecutionContext) -> Node:
         marked = _marked(marked, sets[number], context)
 
     def by_mark(expression: Expression) -> Expression | None:
-        """Return what the mark says in place of a large set, None for any other expression."""
+        """Return the expression over the mark that stands for IN of a large set, None for any other expression."""
         if isinstance(expression, InSubquery) and expression.number in sets:
             return _by_mark(expression)
         return None

@@ -93,7 +93,8 @@ class Sorter:
             self._add(piece, row_bytes)
 
     def _add(self, batch: pa.RecordBatch, row_bytes: int) -> None:
-        """Add rows that take a small part of the memory, with so many bytes more to sort each."""
+        """Add rows that take a small part of the memory; to sort them takes `row_bytes` more for each. Spill what is
+        there first if memory does not take both."""
         buffer = self._buffer
         nbytes = buffer.nbytes + batch.nbytes
         needed = 2 * nbytes + (buffer.rows + batch.num_rows) * row_bytes

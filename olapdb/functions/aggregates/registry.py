@@ -91,8 +91,8 @@ else:
 
 
 def _argument_type(data_type: DataType) -> DataType:
-    """Return the type of an argument as an aggregate sees it: that of a SimpleAggregateFunction's
-    values, and a LowCardinality of texts alone."""
+    """Return the type of an argument as an aggregate sees it: of a SimpleAggregateFunction the type of
+    its values; of a LowCardinality the inner type, unless that is of texts: then it stays."""
     if isinstance(data_type, SimpleAggregateFunction):
         return data_type.inner
     if isinstance(data_type, LowCardinality):

@@ -75,7 +75,8 @@ class Regression(Covariance):
         return True
 
     def finalize(self, states: pa.Array) -> pa.Array:
-        """Return what the name says of the line through each group's points."""
+        """Return the result of the function of this name from the line through each group's points: of
+        simpleLinearRegression its slope and intercept, of the others one number."""
         count, left, right, products, left_squares, right_squares = (
             columns.numpy_values(f).astype(np.float64) for f in columns.struct_fields(states)
         )

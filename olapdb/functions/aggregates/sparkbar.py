@@ -31,7 +31,8 @@ class Sparkbar(Gathered):
     bounds: tuple[int, int] | None = None
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
-        """Return each group's rows without NULL in the range of x."""
+        """Return the states of the groups, of the rows that have no NULL and whose x is within the bounds, if there
+        are any."""
         arguments, groups = group_kernels.drop_null_rows(arguments, groups)
         if self.bounds:
             x = columns.numpy_values(arguments[0])

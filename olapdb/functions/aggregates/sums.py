@@ -162,7 +162,7 @@ class Sum(Aggregate):
         return sum_by_group(arguments[0], self.state_type.state, groups)
 
     def totals(self, arguments: Sequence[pa.Array]) -> TotalsOfState | None:
-        """Return the sum."""
+        """Return the total from which the state is made; None for values whose sums need another way."""
         (column,), summed = arguments, self.state_type.state
         if not may_be_summed(column, summed):
             return None

@@ -211,7 +211,8 @@ def _parser(environment: Environment) -> Callable[[pa.Array, types.DataType], pa
 
 
 def parse_or_null(texts: pa.Array, target: types.DataType, environment: Environment) -> pa.Array:
-    """Return texts, none of them NULL, as values of a plain type, NULL for each that is none."""
+    """Return texts, none of them NULL, as values of `target`, NULL for each that is none. The target is no Nullable
+    and no LowCardinality, but may be an array, tuple or map."""
     if isinstance(target, types.Array | types.Tuple | types.Map):
         rule = _Rule(strict=True, lossless=True)
         return _by_halves(

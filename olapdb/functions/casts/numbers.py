@@ -49,10 +49,8 @@ def to_integer(array: pa.Array, source: DataType, target: Integer) -> pa.Array:
 
 
 def _truncated(values: np.ndarray, target: Integer) -> np.ndarray:
-    """Return floats truncated as the processor does.
-
-    The width is 64 bits, or that of Int32 and UInt64 themselves.
-    """
+    """Return floats without their fractions as integers, converted as the processor does: to Int32 or UInt64 if
+    `target` is that, to Int64 for every other target."""
     with np.errstate(invalid="ignore"):
         if target == Integer(64, False):
             return np.where(

@@ -104,7 +104,8 @@ def _moved(sign: int) -> Kernel:
     """
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        """Add the times' seconds, in ticks of the result."""
+        """Return the moments moved by the times of a clock. A DateTime wraps around beyond its range, a DateTime64
+        stays at the end of it."""
         at = 0 if isinstance(call.types[0], CLOCKS) else 1
         moments, source, result = arrays[1 - at], call.types[1 - at], call.result
         assert isinstance(result, types.DateTime | types.DateTime64)

@@ -126,7 +126,7 @@ def _time_slots(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _in_ticks(duration: pa.Array, ticks: int) -> np.ndarray:
-    """Return seconds, which may be a Decimal, as ticks."""
+    """Return seconds, integers or Decimals, as ticks, rounded to the nearest. `ticks` is how many a second has."""
     if pa.types.is_integer(duration.type):
         return columns.numpy_values(duration).astype(np.int64) * ticks
     exact = duration.cast(pa.decimal256(38, 9)).cast(pa.float64())

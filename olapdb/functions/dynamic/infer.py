@@ -293,7 +293,8 @@ def _scalar_classes(index: JsonIndex, tokens: np.ndarray) -> np.ndarray:
 
 
 def _fits(texts: pa.Array, sign: str, largest: str, least: str) -> pa.Array:
-    """Return which whole numbers are at most the largest, or at least minus `least`; without zeros in front."""
+    """Return which texts of whole numbers are from -`least` to `largest`. A text has no zeros in front. `sign` "": no
+    negative number fits."""
     digits = pc.utf8_ltrim(texts, characters="-")
     negative = pc.starts_with(texts, "-")
     bound = pc.if_else(negative, least or "0", largest)

@@ -23,7 +23,7 @@ def call_of(name: str, result: types.DataType, take: Take, depth: int = 0) -> Sc
         result = types.Array(result)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Return what the function takes of each value."""
+        """Return the part of each value that the function is for; within arrays, if the argument has any."""
         taken = _within(columns.single(values[0]), depth, lambda array: take(array, environment))
         return taken[0] if isinstance(values[0], pa.Scalar) else taken
 

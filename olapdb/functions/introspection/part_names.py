@@ -30,7 +30,8 @@ class _Name(NamedTuple):
 
 
 def _parsed(name: bytes) -> _Name:
-    """Return what the name says; raise BadArguments if it is no name of a part."""
+    """Return the partition and the numbers in the name of a part, 0 for a mutation that it lacks. Raises BadArguments
+    if it is none."""
     partition, *numbers = name.rstrip(b"\0").split(b"_")
     if len(numbers) not in (3, 4) or not partition or not all(n.isdigit() for n in numbers):
         raise BadArguments(f"Invalid MergeTree part name: '{name.decode(errors='replace')}'.")

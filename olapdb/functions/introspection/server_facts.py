@@ -97,7 +97,8 @@ def _no_keeper(name: str, arguments: Sequence[Argument]) -> DatabaseError:
 
 
 def _no_port(name: str, arguments: Sequence[Argument]) -> DatabaseError:
-    """Return the error of getServerPort; raise IllegalTypeOfArgument."""
+    """Return the error of getServerPort, which finds no port here. Raises IllegalTypeOfArgument unless the argument is
+    a constant text."""
     wanted = scalar.constant_text(name, arguments, 0, "the name of a port")
     return ClusterDoesntExist(f"There is no port named {wanted}: nothing listens here.")
 

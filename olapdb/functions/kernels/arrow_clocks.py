@@ -82,7 +82,7 @@ def _is_clock(kind: pa.DataType) -> bool:
 
 
 def _own_width(kind: pa.DataType) -> pa.DataType:
-    """Return the integers of a time's width: Arrow casts to no others."""
+    """Return the integer type that is as wide as a type of times: Arrow casts between no others."""
     return pa.int32() if pa.types.is_time32(kind) else pa.int64()
 
 

@@ -89,9 +89,10 @@ def run(
 def _key_stream(
     texts: Texts, keys: np.ndarray, vectors: np.ndarray, *, counter_bits: int = 128
 ) -> np.ndarray:
-    """Return the encrypted counters of all blocks; a text's counter starts at its vector.
+    """Return the encrypted counters of all blocks. A text's counter starts at its vector, and is one higher in each
+    block.
 
-    Of 128 or 32 bits: those of a vector that count, the lowest."""
+    `counter_bits`, 128 or 32, is how many of its lowest bits go up; the others stay."""
     counts = np.diff(texts.starts)
     halves = vectors.view(">u8").astype(np.uint64)
     step = (np.arange(len(texts.blocks)) - np.repeat(texts.starts[:-1], counts)).astype(np.uint64)

@@ -376,7 +376,8 @@ def _negate(values: list[Column], call: scalar.Invocation) -> Column:
 
 
 def _abs_type(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    """Return the type of abs: signed integers become unsigned, other numbers stay."""
+    """Return the type of abs: signed integers become unsigned, other numbers stay. Raises
+    IllegalTypeOfArgument for anything else."""
     scalar.require(name, types, _NUMBERS, "a number")
     operand = as_number(types[0])
     return Integer(operand.bits, False) if isinstance(operand, Integer) else operand

@@ -119,7 +119,8 @@ def _middle_of_times(values: Sequence[Term], kind: Time64, common: DataType, cou
 
 
 def _modulo_legacy(left: Term, right: Term) -> Term:
-    """Return a remainder in a type as wide as the divisor, signed if either is."""
+    """Return the remainder of integers in a type as wide as the divisor, signed if either operand is; that of other
+    numbers in the type of modulo."""
     whole = call("modulo", left, right)
     kinds = [plain(part.type) for part in (left, right)]
     if not all(isinstance(kind, Integer) for kind in kinds):

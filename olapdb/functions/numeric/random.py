@@ -79,7 +79,7 @@ def _uuids(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Resolve generateUUIDv4(): random UUIDs of version 4 (RFC 9562)."""
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Draw one UUID for each row; other UUIDs for each argument, which is a tag."""
+        """Draw one UUID for each row. The argument is a tag: calls with another one draw other UUIDs."""
         seeds = [environment.random_seed or uuid.uuid4().int & (2**63 - 1)]
         if values and isinstance(values[0], pa.Scalar):
             seeds.append(zlib.crc32(repr(values[0]).encode()))
@@ -151,8 +151,8 @@ def _next_ticks(now: int, count: int) -> np.ndarray:
 
 
 def _snowflakes(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve generateSnowflakeID([expr[, machine]]): 41 bits of milliseconds, 10 of the machine, 12
-    that count."""
+    """Resolve generateSnowflakeID([expr[, machine]]): 41 bits of milliseconds, 10 of the machine's
+    number, 12 of a counter."""
     machine = 0
     if len(arguments) > 1:
         machine = constant_integer(name, arguments, 1, "the machine") & 0x3FF
@@ -320,7 +320,7 @@ _SURROGATES = 0x800
 
 
 def _constant_number(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve randConstant([x]): one random number for all rows of a query."""
+    """Resolve randConstant([x]): one random UInt32 for all rows of a query, another one for another constant x."""
     tag = arguments[0].constant if arguments else None
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
@@ -345,7 +345,7 @@ def _fuzzed(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         raise ArgumentOutOfBound(f"The second argument of {name} is between 0 and 1, not {chance}.")
 
     def kernel(values: list[pa.Array], call: Invocation) -> pa.Array:
-        """Draw each bit of each row's text."""
+        """Flip each bit of each row's text with the probability `chance`."""
         offsets, data = columns.bytes_of(columns.binary(values[0]))
         drawn = generator_of(call.environment, name).random((len(data), 8)) < chance
         mask = np.packbits(drawn, axis=1).reshape(-1)

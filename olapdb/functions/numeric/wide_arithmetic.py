@@ -45,7 +45,8 @@ def _binary_rule(operation: str) -> Callable[..., DataType]:
     """Return the type rule of an operation on two integers of which one is wide."""
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        """Return the result's type; raise IllegalTypeOfArgument beside other numbers."""
+        """Return the result's type; raise IllegalTypeOfArgument if the other operand is no integer, but for divide
+        also a float."""
         if operation == "divide" and any(isinstance(t, Float) for t in types):
             return FLOAT64
         result = wide_arithmetic_type(

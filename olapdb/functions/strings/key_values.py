@@ -44,7 +44,8 @@ class _Grammar:
     escaping: bool
 
     def pairs(self, text: bytes) -> list[tuple[bytes, bytes]]:
-        """Return the pairs of a text in their order; other text is skipped."""
+        """Return the pairs (key, value) of a text in their order, without quotes, and with escape
+        sequences replaced if `escaping`; text that is no pair is skipped."""
         pairs: list[tuple[bytes, bytes]] = []
         at = 0
         while at < len(text):
@@ -98,7 +99,8 @@ class _Grammar:
         return re.compile(b"%s((?:[^%s]|%s)*)%s" % (quote, barred, escape, quote), re.DOTALL)
 
     def _unquoted(self, ends: bytes) -> re.Pattern[bytes]:
-        """Return the pattern of a text up to one of the characters."""
+        """Return the pattern of a text up to the first of the characters `ends`, or to a quote unless the strategy
+        is ACCEPT."""
         barred = re.escape(ends + (b"" if self.strategy == "ACCEPT" else self.quote))
         if not self.escaping:
             return re.compile(b"[^%s]*" % barred)

@@ -121,7 +121,7 @@ def _kernel(name: str, *, utf8: bool, folds: bool, search: bool) -> scalar.Kerne
 
 
 def _definition(kind: str, case: str, utf8: str) -> scalar.ScalarDefinition:
-    """Return one of the eight functions."""
+    """Return the definition of the function ngram + `kind` + `case` + `utf8`, one of eight; its kernel takes two texts."""
     name = f"ngram{kind}{case}{utf8}"
     kernel = _kernel(name, utf8=bool(utf8), folds=bool(case), search=kind == "Search")
     return scalar.define(name, text_rule(FLOAT32, 2), kernel, count=2)

@@ -26,10 +26,11 @@ _CRC32C = crc_table(0x82F63B78)
 def sparse_grams(
     text: bytes, shortest: int, longest: int, kept: int, encoding: str = "utf-8"
 ) -> list[bytes]:
-    """Return the runs of `kept` to `longest` characters, in the order of their ends.
+    """Return the sparse n-grams of a text that have `kept` to `longest` characters, in the order of their
+    ends: the runs whose ends, `shortest` - 1 characters each, have higher hashes than all that are
+    between.
 
-    The hashes are those of the `shortest` - 1 characters at both ends. `encoding` latin-1 makes
-    each byte a character.
+    `encoding` latin-1 makes each byte a character.
     """
     characters = text.decode(encoding, "surrogateescape")
     size = shortest - 1

@@ -136,7 +136,7 @@ def _text_of_html(text: str) -> str:
 
 
 def _length_key(length: int) -> str:
-    """Return the digits that sort numbers by how many digits they have, as ClickHouse writes them."""
+    """Return the start of the sort key of a number with `length` digits: longer numbers sort later, as in ClickHouse."""
     if length <= 8:
         return str(length - 1)
     if length <= 18:

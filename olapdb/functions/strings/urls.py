@@ -245,7 +245,7 @@ def _decode(*, form: bool) -> Callable[[pa.Array], pa.Array]:
     """
 
     def decode(array: pa.Array) -> pa.Array:
-        """Write the byte in place of %, and leave out its two digits."""
+        """Write the byte in place of %, and leave out its two digits; with `form` write + as a space."""
         offsets, data = columns.bytes_of(columns.binary(array))
         ends = np.repeat(offsets[1:], np.diff(offsets))
         places = np.flatnonzero((data == _PERCENT) & (np.arange(len(data)) + 2 < ends))

@@ -141,7 +141,8 @@ def to_variant(
 
 
 def _of_texts(array: pa.Array, target: types.Variant, parse: variant_texts.Parse) -> pa.Array:
-    """Return texts as what they say; NULL for the word. Raise IncorrectData for one that says nothing."""
+    """Return each text as a value of the first alternative that reads it; NULL for the text "NULL". Raise IncorrectData
+    for one that none reads."""
     is_word = pc.fill_null(pc.equal(array, "NULL"), False)
     if pc.any(is_word).as_py():
         array = pc.if_else(is_word, pa.scalar(None, array.type), array)

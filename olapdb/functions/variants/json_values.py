@@ -106,7 +106,7 @@ def fits(
         return np.ones(len(tokens), bool)
 
     def inner(members: np.ndarray, element: types.DataType) -> np.ndarray:
-        """Return whether each token is one of an element."""
+        """Return whether each token is a value of the type of an element."""
         return fits(reader, members, element, parse)
 
     match plain:
@@ -126,7 +126,7 @@ def _all_members(
     usable: np.ndarray,
     member_fits: Callable[[np.ndarray], np.ndarray],
 ) -> np.ndarray:
-    """Return which usable containers have only members that fit."""
+    """Return a mask of the `usable` tokens, arrays or objects, whose members all fit."""
     offsets, members = paths.members_of(index, np.where(usable, tokens, -1))
     bad = ~member_fits(members)
     owners = columns.parents_of(offsets)
@@ -167,7 +167,8 @@ def _fits_tuple(
 def _fits_scalar(
     reader: TokenReader, tokens: np.ndarray, data_type: types.DataType, parse: variant_texts.Parse
 ) -> np.ndarray:
-    """Return which tokens are values of a type without elements: a string is no number, a number no text."""
+    """Return which tokens are values of a type without elements, as a mask. A string is no number and a number is no
+    text; null is a value of a Nullable type."""
     plain = types.plain(data_type)
     kind = reader.index.kind_of(tokens)
     texts, present = reader.strings(tokens)

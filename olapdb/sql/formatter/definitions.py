@@ -295,7 +295,7 @@ def declared_key(storage: nodes.StorageClause) -> tuple[str, str]:
 
 
 def _format_sorting_item(item: nodes.OrderItem) -> str:
-    """Return an item of a sorting key; only DESC is written out."""
+    """Return an item of a sorting key: its expression, and DESC if it descends; ASC and NULLS are never written."""
     return expressions.format_expression(item.expression) + (" DESC" if item.descending else "")
 
 

@@ -94,7 +94,7 @@ class _Shown:
         return nodes.Identifier((_name(len(self._texts) - 1),))
 
     def change(self, node: nodes.Node) -> nodes.Node | None:
-        """Return what is shown for a node, None to go on with its children."""
+        """Return the node to show in place of a node, None to show it itself with its children changed."""
         match node:
             case nodes.Literal():
                 return replace(node, text="")

@@ -321,8 +321,8 @@ def _parse_target_elements(cursor: TokenCursor) -> columns.TableElements:
 def _parse_target_clauses(
     cursor: TokenCursor, listed: columns.TableElements
 ) -> tuple[tuple[nodes.Setting, ...], str]:
-    """Parse SETTINGS and COMMENT of a view with TO a table that exists, which has its own
-    storage."""
+    """Parse SETTINGS and COMMENT, in any order, of a view with TO a table that exists. Raises SyntaxError
+    for what only a new table has: constraints, a PRIMARY KEY, ENGINE and its clauses."""
     if listed.constraints or listed.primary_key:
         raise cursor.expected("ENGINE and ORDER BY of the target, whose columns are listed")
     comment = clauses.parse_comment_clause(cursor)

@@ -212,5 +212,5 @@ def _check_constraint(table: Table, name: str, text: str, scope: BindScope) -> N
 
 
 def constraint_from(definition: nodes.ConstraintDefinition) -> tuple[str, str]:
-    """Return (name, condition)."""
+    """Return the name of a constraint, and its condition as SQL text."""
     return definition.name, to_sql(definition.expression)

@@ -59,8 +59,9 @@ def delete(statement: nodes.Delete, context: StatementContext) -> Result:
 
 
 def truncate(statement: nodes.Truncate, context: StatementContext) -> Result:
-    """Run TRUNCATE TABLE: remove all rows in one commit. With the setting discard_retained also
-    rows that a view made from source rows removed by retention."""
+    """Run TRUNCATE TABLE: remove all rows in one commit; with IF EXISTS do nothing if there is no table.
+    Raises RetainedRows if a view made some of the rows from source rows that retention has removed
+    since, unless the setting discard_retained is on."""
     snapshot = context.snapshot()
     if statement.if_exists and context.find(snapshot, statement.table) is None:
         return Result()

@@ -334,7 +334,7 @@ def _subcolumn_rows(columns: Iterable[tuple[str, DataType]]) -> list[tuple[objec
 
 
 def _refuse_parameters(name: nodes.TableName, context: StatementContext) -> None:
-    """Raise NoColumnsWithoutParameters for a view whose columns depend on the values of its parameters."""
+    """Raise NoColumnsWithoutParameters for a view with parameters: it has no columns until they are given."""
     item = context.find(context.reading_snapshot(), name)
     if isinstance(item, View) and item.has_parameters:
         raise errors.NoColumnsWithoutParameters(

@@ -62,7 +62,7 @@ def _text(
         batches = extremes.through(batches)
 
     def end(rows: int) -> base.Ending:
-        """Return what is known when all rows are written."""
+        """Return what a format writes behind the rows: totals, extremes, statistics and the seconds that it took."""
         elapsed = max(time.time() - context.environment.now_seconds, time.monotonic() - started)
         ends = None if extremes is None else extremes.rows(result.schema)
         return base.Ending(result.totals, rows, result.statistics, elapsed, ends)

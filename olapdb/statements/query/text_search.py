@@ -189,7 +189,7 @@ def _substituted(expression: Expression, origins: _Origins) -> _Origin | None:
         return None
 
     def replaced(part: Expression) -> Expression | None:
-        """Return what a column is over the table; None for other expressions."""
+        """Return the expression over the table that a column is computed by; None for other expressions."""
         return origins[part.name].expression if isinstance(part, ColumnRef) else None
 
     decides = all(origin.decides for origin in known)

@@ -61,7 +61,8 @@ class ChunkFooter:
 
 
 def chunk_footer(facts: ChunkFacts) -> ChunkFooter:
-    """Return what the footer and the page indexes say of a column of a row group."""
+    """Return the bytes that the footer and the page indexes have for a column of a row group. Numbers that depend on the
+    place in the file stay open."""
     data_offset = facts.offset + facts.dictionary_bytes
     column_index = _column_index(facts)
     template: Template = [

@@ -122,7 +122,8 @@ class Schedule:
         return started_ms
 
     def gives_up(self, failures: int) -> bool:
-        """Return whether so many failed attempts end a refresh until its next slot."""
+        """Return whether this number of failed attempts ends a refresh until its next slot: it is more than the setting
+        refresh_retries, which -1 makes endless."""
         retries = self.setting("refresh_retries")
         return 0 <= retries < failures
 
@@ -182,7 +183,7 @@ def _month_start(month: int) -> int:
 
 
 def _add_months(ms: int, months: int) -> int:
-    """Return the time so many calendar months after `ms`, at most on the month's last day."""
+    """Return the time `months` calendar months after `ms`; a day that the month lacks is its last one."""
     month = int(np.datetime64(ms, "ms").astype("datetime64[M]").astype(np.int64))
     start, later = _month_start(month), month + months
     length = _month_start(later + 1) - _month_start(later)
