@@ -328,17 +328,12 @@ def is_decimal(data_type: types.DataType) -> bool:
     return isinstance(types.plain(data_type), types.Decimal)
 
 
-def setting(node: sql.Function, context: BindContext) -> Expression:
-    """Return the value of `getSetting('name')` for this statement, as a constant.
+def setting(name: str, context: BindContext) -> Expression:
+    """Return the value of a setting for this statement, as a constant.
 
-    Raises UnknownSetting for an unknown name, IllegalTypeOfArgument unless it is a text literal."""
-    argument = node.arguments[0] if len(node.arguments) == 1 else None
-    if not isinstance(argument, sql.Literal) or not isinstance(argument.value, str):
-        raise IllegalTypeOfArgument(
-            f"{node.name} takes the name of a setting, as a text literal.", position=node.position
-        )
-    lookup(argument.value)
-    return _typed(Settings.of(context.settings)[argument.value])
+    Raises UnknownSetting for an unknown name."""
+    lookup(name)
+    return _typed(Settings.of(context.settings)[name])
 
 
 def table_setting(node: sql.Function) -> Expression:

@@ -99,11 +99,34 @@ def _null_in_set(binder: Binder, node: sql.Function) -> Expression:
 
 def _setting(binder: Binder, node: sql.Function) -> Expression:
     """Bind getSetting('name'). A view does not keep settings that only say how a query runs."""
-    value = constants.setting(node, binder.context)
-    (name,) = node.arguments
-    if isinstance(name, sql.Literal) and name.value not in query.MEANING:
-        binder.queries.momentary = f"getSetting('{name.value}'), which each session may set"
-    return value
+    if len(node.arguments) != 1:
+        raise errors.NumberOfArgumentsDoesntMatch(f"{node.name} takes the name of a setting.")
+    return _value_of_setting(binder, *_name_of_setting(binder, node))
+
+
+def _name_of_setting(binder: Binder, node: sql.Function) -> tuple[str, bool]:
+    """Return the setting that the first argument of a call names, and whether its type is Nullable.
+
+    Raises IllegalColumn unless it is a constant, IllegalTypeOfArgument unless it is a text."""
+    given = constants.compute(binder.bind(node.arguments[0]), binder.environment)
+    if given is None or (
+        isinstance(node.arguments[0], sql.Function) and node.arguments[0].name == "materialize"
+    ):
+        raise errors.IllegalColumn(f"{node.name} takes the name of a setting, a constant text.")
+    name = given.value.as_py()
+    if not isinstance(name, str):
+        raise errors.IllegalTypeOfArgument(
+            f"{node.name} takes the name of a setting, a constant text."
+        )
+    return name, types.is_nullable(given.type)
+
+
+def _value_of_setting(binder: Binder, name: str, nullable: bool) -> Expression:
+    """Return the value of a setting as a constant. It is `momentary` if it says how a query runs."""
+    value = constants.setting(name, binder.context)
+    if name not in query.MEANING:
+        binder.queries.momentary = f"getSetting('{name}'), which each session may set"
+    return replace(value, type=types.make_nullable(value.type)) if nullable else value
 
 
 def _setting_or_default(binder: Binder, node: sql.Function) -> Expression:
@@ -114,10 +137,10 @@ def _setting_or_default(binder: Binder, node: sql.Function) -> Expression:
         raise errors.NumberOfArgumentsDoesntMatch(
             f"{node.name} takes the name of a setting and a default."
         )
-    name, default = node.arguments
-    if isinstance(name, sql.Literal) and name.value not in SESSION_SETTINGS:
-        return binder.bind(default)
-    return _setting(binder, sql.Function(node.name, (name,), position=node.position))
+    name, nullable = _name_of_setting(binder, node)
+    if name not in SESSION_SETTINGS:
+        return binder.bind(node.arguments[1])
+    return _value_of_setting(binder, name, nullable)
 
 
 def _has_column(binder: Binder, node: sql.Function) -> Expression:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 from collections.abc import Iterable
 
 import pyarrow as pa
@@ -135,9 +136,10 @@ def _as_column(value: Constant, data_type: DataType, environment: Environment) -
 
 def _out_of_bound(value: Constant, data_type: DataType) -> errors.ArgumentOutOfBound:
     """Return the error for a number that the column cannot hold."""
+    number = value.value.as_py()
+    shown = str(number) if isinstance(number, decimal.Decimal) else repr(number)
     return errors.ArgumentOutOfBound(
-        f"Cannot convert value {value.value.as_py()!r} from {value.type}: it cannot be represented"
-        f" as {data_type}.",
+        f"Cannot convert value {shown} from {value.type}: it cannot be represented as {data_type}.",
         hint="Give the column a type that holds the value.",
     )
 

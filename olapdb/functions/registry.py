@@ -57,7 +57,9 @@ else:
     variant_calls = LazyModule("olapdb.functions.variants.calls")
     function_settings = LazyModule("olapdb.functions.settings")
 
-_REFUSES_NULL = frozenset({"toLowCardinality"})
+_REFUSES_NULL = frozenset(
+    {"toLowCardinality", "has", "indexOf", "countEqual", "indexOfAssumeSorted"}
+)
 """Functions that refuse a bare NULL; others answer it with NULL."""
 _KEEPS_LOW_CARDINALITY = frozenset(
     [
@@ -101,9 +103,19 @@ _OF_TUPLES = _BY_NUMBER | frozenset(
         *("L1Norm", "L2Norm", "L2SquaredNorm", "LinfNorm", "LpNorm"),
         *("L1Distance", "L2Distance", "L2SquaredDistance", "LinfDistance", "LpDistance"),
         *("L1Normalize", "L2Normalize", "LinfNormalize", "LpNormalize", "cosineDistance"),
+        *("mapAdd", "mapSubtract"),
     ]
 )
 """Functions of tuples whose result is NULL for a tuple that is NULL."""
+_PARAMETERS_FROM = {
+    **{f"toDecimal{bits}": 1 for bits in (32, 64, 128, 256)},
+    **{f"toDecimal{bits}OrZero": 1 for bits in (32, 64, 128, 256)},
+    **dict.fromkeys(("toDate", "toDateTime", "toDateTimeOrZero", "toDateTime64"), 1),
+    **dict.fromkeys(("toDateTime64OrZero", "toString", "toFixedString", "toTimeZone"), 1),
+    **dict.fromkeys(("toInterval", "toTime64", "now64", "tumble", "hop"), 0),
+}
+"""Functions whose result is Nullable if an argument from this place on is: a scale, a length, a zone
+or a unit. The usual treatment of NULL would only look at what is converted."""
 
 
 @cache
@@ -235,6 +247,8 @@ def _call(definition: ScalarDefinition, name: str, arguments: Sequence[Argument]
         arguments = [replace(a, type=without_inner_low_cardinality(a.type)) for a in arguments]
     if definition.name in _OF_TUPLES and _may_have_null_tuples(definition.name, arguments):
         return strict_call(definition, name, arguments)
+    if definition.name in _PARAMETERS_FROM and _has_nullable_parameter(definition.name, arguments):
+        return strict_call(definition, name, arguments)
     try:
         return _resolved(definition, name, arguments)
     except IllegalTypeOfArgument:
@@ -333,6 +347,12 @@ def _may_have_null_tuples(name: str, arguments: Sequence[Argument]) -> bool:
     if name in _BY_NUMBER and any(is_nullable(a.type) for a in arguments):
         return True
     return any(is_nullable(a.type) and isinstance(plain(a.type), Tuple) for a in arguments)
+
+
+def _has_nullable_parameter(name: str, arguments: Sequence[Argument]) -> bool:
+    """Return whether an argument of a function in `_PARAMETERS_FROM` makes its result Nullable."""
+    parameters = arguments[_PARAMETERS_FROM[name] :]
+    return any(is_nullable(a.type) and not isinstance(plain(a.type), Nothing) for a in parameters)
 
 
 def _resolved(definition: ScalarDefinition, name: str, arguments: Sequence[Argument]) -> ScalarCall:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.errors import IllegalTypeOfArgument
+from olapdb.errors import IllegalTypeOfArgument, NumberOfArgumentsDoesntMatch
 from olapdb.functions.aggregates.registry import resolve_aggregate
 from olapdb.functions.base import Argument, Groups, ScalarCall
 from olapdb.functions.casts.cast import cast_column
@@ -26,6 +26,7 @@ from olapdb.types import (
     Float,
     Integer,
     Map,
+    Nothing,
     Tuple,
     is_nullable,
     plain,
@@ -36,9 +37,13 @@ _NUMBERS = (Integer, Float, Decimal, Boolean)
 
 def _result_type(name: str, types: Sequence[DataType]) -> Map:
     """Return the map type of the sum; raise IllegalTypeOfArgument unless the maps have keys of one
-    type, and values that add up in one type."""
+    type, and values that add up in one type. NumberOfArgumentsDoesntMatch: the arguments are mixed."""
     maps = [data_type for data_type in types if isinstance(data_type, Map)]
     if len(maps) < len(types):
+        other = next((t for t in types if type(t) is not type(types[0])), None)
+        begins = isinstance(types[0], Map) or _pair_of_arrays(types[0]) is not None
+        if begins and other is not None and not isinstance(other, Nothing):
+            raise NumberOfArgumentsDoesntMatch(f"{name} takes Maps alone, or tuples alone.")
         raise illegal(
             name, next(t for t in types if t not in maps), "a Map, or all tuples of arrays"
         )

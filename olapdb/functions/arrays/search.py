@@ -32,6 +32,8 @@ from olapdb.types import (
 )
 from olapdb.types.arrow_values import from_numpy
 
+_OF_ARRAYS = ("indexOf", "countEqual")
+"""Functions that refuse a Map."""
 Fold = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """(offsets, bool for each element: equal to its row's value) -> a number for each row."""
 
@@ -39,9 +41,9 @@ Fold = Callable[[np.ndarray, np.ndarray], np.ndarray]
 def _search(name: str, arguments: Sequence[Argument], result: DataType, fold: Fold) -> ScalarCall:
     """Return the call that compares each element with its row's value and folds the answers.
 
-    A Map is searched by its keys. NULL equals NULL."""
+    A Map is searched by its keys, except by indexOf and countEqual. NULL equals NULL."""
     container = plain(arguments[0].type)
-    if isinstance(container, Map):
+    if isinstance(container, Map) and name not in _OF_ARRAYS:
         container = Array(container.key)
     require(name, [container], Array, "an Array")
     assert isinstance(container, Array)

@@ -105,6 +105,8 @@ def _unchanged(
         not is_text and (is_decimal or isinstance(wanted, types.Boolean))
     ):
         return cast.cast_column(array, source, nullable, environment, strict=False)
+    if isinstance(wanted, types.UUID) and isinstance(given, types.Integer | types.Float):
+        return pa.nulls(len(array), nullable.arrow)
     unchanged = cast.cast_or_null(array, source, nullable, environment)
     if is_text:
         return unchanged

@@ -172,6 +172,8 @@ def _to_interval(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Resolve toInterval(n, unit): an interval of n units, a constant such as 'day'.
 
     Raises BadArguments."""
+    if isinstance(types.plain(arguments[1].type), types.Nothing):
+        raise BadArguments(f"Argument 2 of function {name}, the unit, must not be NULL.")
     unit = constant_text(name, arguments, 1, "the unit").capitalize()
     if unit not in types.INTERVAL_UNITS:
         raise BadArguments(

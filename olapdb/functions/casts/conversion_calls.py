@@ -8,7 +8,7 @@ from functools import lru_cache
 import pyarrow as pa
 
 from olapdb import types
-from olapdb.errors import TypeMismatch
+from olapdb.errors import IllegalColumn, NotSupportedError, TypeMismatch
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts import cast
 from olapdb.functions.kernels import calendar, columns
@@ -70,9 +70,20 @@ _DAYS_BITS_MAX = 16
 
 
 def _check_possible(name: str, source: types.DataType, target: types.DataType) -> None:
-    """Raise IllegalTypeOfArgument, when a call is resolved, if no cast exists between the types."""
+    """Raise IllegalTypeOfArgument, when a call is resolved, if no cast exists between the types.
+
+    Of a UUID it is NotSupportedError, and IllegalColumn for a Decimal, as in ClickHouse."""
     if not _is_possible(types.plain(source), target):
+        if isinstance(types.plain(source), types.UUID):
+            is_decimal = isinstance(target, types.Decimal) and not isinstance(
+                target, types.WideNumber
+            )
+            kind = IllegalColumn if is_decimal else NotSupportedError
+            raise kind(f"Conversion from {source} to {target} is not supported.", hint=_UUID_HINT)
         raise illegal(name, source, f"something that converts to {target}")
+
+
+_UUID_HINT = "toString(x) is the text of a UUID."
 
 
 @lru_cache(maxsize=1_024)

@@ -28,6 +28,13 @@ def no_conversion(source: types.DataType, target: types.DataType) -> errors.Data
             f"Conversion from {source} to UUID is not supported.",
             hint="A UUID is written as a text: toUUID('61f0c404-5cb3-11e7-907b-a6006ad3dba0').",
         )
+    if isinstance(source, types.UUID) and isinstance(
+        target, types.Integer | types.Float | types.Date | types.Date32 | types.DateTime
+    ):
+        return errors.UnsupportedConversion(
+            f"Conversion from UUID to {target} is not supported.",
+            hint="toString(x) is the text of a UUID.",
+        )
     nested = isinstance(source, types.Array | types.Tuple | types.Map) and not isinstance(
         target, types.Array | types.Tuple | types.Map
     )

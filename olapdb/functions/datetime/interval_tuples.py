@@ -27,6 +27,7 @@ from olapdb.types import (
     DateTime,
     DateTime64,
     Decimal,
+    Integer,
     Interval,
     Tuple,
     plain,
@@ -88,6 +89,7 @@ def _slots_type(name: str, arguments: Sequence[Argument]) -> DataType:
     if isinstance(kinds[0], DateTime):
         if kinds[1] != UINT32:
             raise illegal(name, kinds[1], "a duration of UInt32")
+        require(name, kinds[2:], Integer, "an integer as size")
         return kinds[0]
     require(name, kinds[:1], DateTime64, "a DateTime or DateTime64")
     require(name, kinds[1:], Decimal, "a Decimal64")

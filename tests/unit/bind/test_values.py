@@ -179,3 +179,9 @@ def test_expression_over_a_schema() -> None:
 def _columns(expression: object) -> list[ColumnRef]:
     assert isinstance(expression, Expression)
     return [e for e in walk(expression) if isinstance(e, ColumnRef)]
+
+
+@pytest.mark.parametrize("number", ["toInt128(-5)", "toDecimal32(-5, 0)", "-5"])
+def test_a_number_that_does_not_fit_is_shown_as_it_is_written(number: str) -> None:
+    with pytest.raises(errors.ArgumentOutOfBound, match="value -5 from"):
+        bind(f"SELECT * FROM values('a UInt8', {number})")
