@@ -139,7 +139,7 @@ def _part_batches(
             return cut(batch, max(context.rows_at_once, tuning.SLOW_BATCH_ROWS))
         return cut(batch, context.batch_rows)
 
-    known = KnownTasks(rows)
+    known = KnownTasks(rows, scan=("alone", _cost_key(node)))
     if in_chain:
         is_long = has_much_to_decode(tasks, scan_sources(node))
         known = KnownTasks(rows, joined_tasks, _cost_key(node), is_long)
