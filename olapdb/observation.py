@@ -22,6 +22,9 @@ from olapdb.records import dataclass
 _STEADY_SHARE = 0.8
 """Runs are steady once one takes more than this part of the one before."""
 
+_SLOWER_SHARE = 0.75
+"""What does not count of the time that a run took longer than those before."""
+
 _TRIED_AGAIN_RUNS = 64
 """The slower of both ways, with threads and without, is tried again after so many runs."""
 
@@ -106,28 +109,29 @@ class RowCosts:
         is_trial = known.runs >= _TRIED_AGAIN_RUNS and lost <= lost_max
         return (known.shared <= known.alone) != is_trial
 
-    def learn(self, scan: Hashable, rows: int, meter: TaskMeter, *, shared: bool | None) -> None:
-        """Note what the rows of a scan took, `shared` by threads or not; None for a run that was both. A scan that threads
-        share takes more processor time than one that they do not; so the last run counts.
+    def learn(
+        self, scan: Hashable, rows: int, microseconds: float, waited: float, *, shared: bool | None
+    ) -> None:
+        """Note the microseconds that the rows of a scan took of processors, and that the query waited for them: `shared` by
+        threads or not; None for a run that was both.
 
-        A run that waited longer than those before counts a quarter, since other programs may have worked."""
-        processor = meter.microseconds / max(rows, 1)
+        A scan that threads share takes more processor time than one that they do not; so the last run counts. Of a run that
+        waited longer than those before a quarter counts: other programs may have worked beside it."""
+        processor, waited = microseconds / max(rows, 1), waited / max(rows, 1)
         known = self._scans.setdefault(scan, _ScanCosts(processor))
         known.processor = processor
         if shared is None:
             return
-        waited = meter.waited_microseconds / max(rows, 1)
         before = known.shared if shared else known.alone
-        after = waited
-        if before is not None and waited > before and known.runs < _TRIED_AGAIN_RUNS:
-            after = before + (waited - before) / 4
+        is_trial = before is None or known.runs >= _TRIED_AGAIN_RUNS
+        slower = 0.0 if before is None else max(waited - before, 0.0)
+        after = waited if is_trial else waited - slower * _SLOWER_SHARE
         if shared:
             known.is_steady = before is not None and waited > _STEADY_SHARE * before
             known.shared = after
         else:
             known.alone = after
-        is_trial = known.runs >= _TRIED_AGAIN_RUNS
-        known.runs = 0 if is_trial or before is None else known.runs + 1
+        known.runs = 0 if is_trial else known.runs + 1
 
 
 class TaskMeter:

@@ -359,7 +359,9 @@ class ExecutionContext:
             yield from _waited_for(self.parallel(metered, items), meter)
         else:
             yield from _waited_for(self._alone(metered, items, together), meter)
-        self.row_costs.learn(scan, all_rows, meter, shared=is_known_long)
+        self.row_costs.learn(
+            scan, all_rows, meter.microseconds, meter.waited_microseconds, shared=is_known_long
+        )
 
     def _alone(
         self,
