@@ -356,13 +356,24 @@ class ExecutionContext:
         if is_known_long is None:
             yield from self._judged_by_first(metered, items, rows, together, stages)
         elif is_known_long:
-            yield from self.parallel(metered, items)
+            yield from _waited_for(self.parallel(metered, items), meter)
         else:
-            alone = metered if self.profile is None else self.profile.task(metered)
-            for item in items if together is None else together(items):
-                self.check()
-                yield alone(item)
-        self.row_costs.learn(scan, all_rows, meter.microseconds)
+            yield from _waited_for(self._alone(metered, items, together), meter)
+        self.row_costs.learn(
+            scan, all_rows, meter.microseconds, meter.waited_microseconds, shared=is_known_long
+        )
+
+    def _alone(
+        self,
+        work: Callable[[Item], Answer],
+        items: Sequence[Item],
+        together: Callable[[Sequence[Item]], Sequence[Item]] | None,
+    ) -> Iterator[Answer]:
+        """Yield `work(item)` for each item, done in the caller's thread, of items that `together` puts together."""
+        alone = work if self.profile is None else self.profile.task(work)
+        for item in items if together is None else together(items):
+            self.check()
+            yield alone(item)
 
     def is_long(self, scan: Hashable, rows: int) -> bool | None:
         """Return whether threads save time for so many rows of a scan; None if no earlier run tells that. Let the
@@ -372,7 +383,11 @@ class ExecutionContext:
             return None
         if expected:
             self.rows_at_once = int(tuning.BATCH_MICROSECONDS * rows / expected)
-        return self.threads > 1 and expected > tuning.KNOWN_ALONE_MICROSECONDS
+        return (
+            self.threads > 1
+            and expected > tuning.KNOWN_ALONE_MICROSECONDS
+            and self.row_costs.threads_pay(scan, rows, tuning.TRIED_MICROSECONDS_MAX)
+        )
 
     def _judged_by_first(
         self,
@@ -417,9 +432,7 @@ class ExecutionContext:
         if may_be_long:
             yield from self.parallel(work, others)
             return
-        for item in others if together is None else together(others):
-            self.check()
-            yield alone(item)
+        yield from self._alone(work, others, together)
 
     def _measured(self, work: Callable[[Item], Answer], item: Item, rows: int) -> Answer:
         """Return `work(item)`; the first such item tells how many rows are worked on at once."""
@@ -474,6 +487,19 @@ class _Nothing:
 
 
 _NOTHING = _Nothing()
+
+
+def _waited_for(answers: Iterator[Answer], meter: TaskMeter) -> Iterator[Answer]:
+    """Yield the answers; the meter counts the time until each of them, without what the caller does with it."""
+    try:
+        while True:
+            with meter.waiting():
+                answer = next(answers, _NOTHING)
+            if isinstance(answer, _Nothing):
+                return
+            yield answer
+    finally:
+        close_iterator(answers)
 
 
 _SPEEDS = (

@@ -150,7 +150,7 @@ class Stage(Iterator[pa.RecordBatch]):
     def _made(self) -> Iterator[pa.RecordBatch]:
         """Yield the batches of this stage alone."""
         items = self._items if self._gather is None else self._gather(iter(self._items))
-        alone = KnownTasks(self._known.rows, is_long=self._known.is_long)
+        alone = KnownTasks(self._known.rows, scan=self._known.scan, is_long=self._known.is_long)
         chain = Chain(items, lambda item: list(self._work(item)), alone)
         for batches in chain.run(self._context):
             for batch in batches:

@@ -245,6 +245,10 @@ KNOWN_ALONE_MICROSECONDS = 12_000
 """The same where earlier runs of the plan tell how long the tasks take one thread in all. Of 3,000,000 rows, what takes
 13 ms took 12 ms with two threads, 22 ms took 18 ms, 40 ms took 33 ms."""
 
+TRIED_MICROSECONDS_MAX = 100_000
+"""Try one thread where threads are expected to save no more than so long. Of TPC-H at scale 1 on two cores, one thread was
+quicker for 15 of 22 queries: Q12 took 28 ms and not 47 ms."""
+
 UNREAD_VALUES_MIN = 1 << 22
 """Begin with threads where so many values are not in the column cache. A kernel decodes them in some 10 ms without the
 interpreter, so that the first tasks need not be judged."""
@@ -485,6 +489,7 @@ EAGER: Final[Mapping[str, int]] = MappingProxyType(
         "ALONE_TASK_MICROSECONDS": 0,
         "TASK_MICROSECONDS": 0,
         "KNOWN_ALONE_MICROSECONDS": 0,
+        "TRIED_MICROSECONDS_MAX": -_NEVER,
         "UNREAD_VALUES_MIN": 1,
         "STAGE_MICROSECONDS": 0,
         "ALONE_TASKS_MIN": 2,

@@ -79,6 +79,16 @@ class ConditionMasks:
         """Return whether the conditions tell the same of a part in every query."""
         return self._key is not None
 
+    def knows(self, task: Task) -> bool:
+        """Return whether an earlier query has left the mask of all of a task's rows."""
+        if self._key is None:
+            return False
+        for piece in task:
+            mask = self._cache.get((self._key, piece.selection.reader.cache_path))
+            if not isinstance(mask, PartMask) or not mask.knows(piece):
+                return False
+        return True
+
     def of_task(self, task: Task) -> pa.BooleanArray | None:
         """Return the mask of a task's rows; None if an earlier query has not left that of all of them."""
         if self._key is None:

@@ -139,9 +139,9 @@ def _part_batches(
             return cut(batch, max(context.rows_at_once, tuning.SLOW_BATCH_ROWS))
         return cut(batch, context.batch_rows)
 
-    known = KnownTasks(rows)
+    known = KnownTasks(rows, scan=("alone", _cost_key(node)))
     if in_chain:
-        is_long = has_much_to_decode(tasks, scan_sources(node))
+        is_long = has_much_to_decode(tasks, scan_sources(node)) and reader.has_much_to_decode(tasks)
         known = KnownTasks(rows, joined_tasks, _cost_key(node), is_long)
     yield Stage(context, read, tasks, known=known)
 
@@ -301,6 +301,13 @@ class TaskReader:
         returned = {unique for unique, _ in node.columns}
         self._known_reading = _Reading.of([s for s in sources if s.unique in returned], bounds, 0)
         """The columns and bounds to read where a remembered mask says which rows meet the conditions."""
+
+    def has_much_to_decode(self, tasks: Sequence[Task]) -> bool:
+        """Return whether the columns that the tasks read are to be decoded: where masks are remembered, those of the
+        conditions are not read, and stay out of the column cache."""
+        is_masked = all(map(self._masks.knows, tasks))
+        reading = self._known_reading if is_masked else self._reading
+        return has_much_to_decode(tasks, reading.all)
 
     def read(self, task: Task) -> pa.RecordBatch:
         """Return the task's rows that meet the conditions, as the scan's output columns.

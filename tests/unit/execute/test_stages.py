@@ -342,6 +342,7 @@ def test_what_an_earlier_run_took_decides_whether_threads_begin_at_once(
     monkeypatch.setattr(
         "olapdb.observation.TaskMeter.microseconds", property(lambda _: microseconds[0])
     )
+    monkeypatch.setattr("olapdb.observation.TaskMeter.waited_microseconds", 1.0)
     costs, rows = RowCosts(), [100] * 10
 
     def run() -> int:
