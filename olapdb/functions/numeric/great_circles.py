@@ -31,7 +31,7 @@ _NEAR = 13
 
 @cache
 def _tables(dtype: np.dtype) -> dict[str, np.ndarray]:
-    """Return the tables as numbers of a type; each is computed in Float64."""
+    """Return the tables of approximated functions as arrays of this type; each entry is computed in Float64."""
     latitude = np.arange(_LATITUDES + 1) * (np.pi / _LATITUDES) - np.pi * 0.5
     north = 111132.09 - 566.05 * np.cos(2 * latitude) + 1.20 * np.cos(4 * latitude)
     east = 111415.13 * np.cos(latitude) - 94.55 * np.cos(3 * latitude) + 0.12 * np.cos(5 * latitude)
@@ -47,7 +47,7 @@ def _tables(dtype: np.dtype) -> dict[str, np.ndarray]:
 
 
 def _between(table: np.ndarray, index: np.ndarray, share: np.ndarray) -> np.ndarray:
-    """Return the values between two entries of a table."""
+    """Interpolate linearly in a table: between entry `index` and the next one, `share` of the way."""
     low = table[index]
     return np.asarray(low + (table[index + 1] - low) * share)
 
@@ -58,7 +58,8 @@ def _index(values: np.ndarray) -> np.ndarray:
 
 
 def _cosine(angle: np.ndarray, quarter: int = 0) -> np.ndarray:
-    """Return the cosine of angles; the sine of positive ones for a quarter of the table's size."""
+    """Return the cosine of angles from a table; with `quarter`, a quarter of the table's size, the sine of positive
+    ones."""
     number = angle.dtype.type
     place = np.abs(angle) * (number(_COSINES) / number(np.pi) / number(2))
     index = _index(place)
@@ -89,7 +90,8 @@ def _difference(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def _flat(name: str, middle: np.ndarray, latitude: np.ndarray, longitude: np.ndarray) -> np.ndarray:
-    """Return the distance of near points; `middle` is the sum of the latitudes."""
+    """Return the distance of near points on a locally flat Earth; `middle` is the sum of the latitudes, `latitude`
+    and `longitude` are the differences."""
     number = middle.dtype.type
     tables = _tables(middle.dtype)
     place = (middle + 180) * number(_LATITUDES) / number(360)

@@ -32,10 +32,9 @@ from olapdb.types import (
 
 
 def _checked(name: str, types: Sequence[DataType]) -> DataType:
-    """Return Bool if any argument is one, else UInt8.
+    """Return Bool if any type is Bool, else UInt8.
 
-    Raises IllegalTypeOfArgument if any argument is no condition.
-    """
+    Raises IllegalTypeOfArgument for a type that is no condition: neither integer, float, Bool nor NULL."""
     for data_type in types:
         if not isinstance(data_type, Integer | Boolean | Float | Nothing):
             raise illegal(name, data_type, "a condition (a number or Bool)")
