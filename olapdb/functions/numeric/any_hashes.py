@@ -197,8 +197,7 @@ class AnyHash:
         return np.full(rows, low, U64).astype(self._dtype)
 
     def column(self, hashes: np.ndarray) -> pa.Array:
-        """Return hashes as a column of the result's type: a hash of 128 bits as the 16 bytes of a FixedString, or as
-        its type has it."""
+        """Return hashes as a column of the result's type; hashes of 128 bits as integers, or as 16 bytes each."""
         if isinstance(self.result, WideNumber):
             return wide_numbers.column_of(hashes, self.result)
         if self._is_wide:

@@ -278,7 +278,8 @@ def _compare(name: str, target: DataType) -> Callable[[list[Column], Invocation]
     """Return the kernel of a comparison at the type `target`."""
 
     def native(values: list[Column], call: Invocation) -> Column:
-        """Compare two columns at the type `target`: UInt8, NULL where either is NULL, a constant for two constants."""
+        """Compare two columns at the type `target`, integers with floats exactly: UInt8, NULL where either is NULL,
+        a constant for two constants."""
         if isinstance(target, Enum) and name != "notEquals":
             beside = _beside_no_element(values, call.types, target)
             if beside is not None:

@@ -201,8 +201,8 @@ def _exact_floats(
     result: DataType,
     environment: Environment,
 ) -> Column:
-    """Choose each row's value as a float by the conditions `truths` among `outcomes`. Raise an error only if an
-    integer that is chosen has no exact Float64."""
+    """Choose each row's value among `outcomes` by the conditions `truths`, as a float. An integer without an exact
+    Float64 is an error only if it is chosen."""
     rows = max((len(c) for c in (*truths, *outcomes) if isinstance(c, pa.Array)), default=1)
     chosen = None
     for at, (outcome, data_type) in enumerate(zip(outcomes, types, strict=True)):

@@ -94,14 +94,15 @@ def _decimal_string(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     step = Decimal(1).scaleb(-digits)
 
     def shown(value: int | float | Decimal) -> bytes:
-        """Return the text of one number; halves are rounded away from zero."""
+        """Return the text of one number with that many digits; halves are rounded away from zero; NaN and infinity
+        by name."""
         if isinstance(value, float) and not math.isfinite(value):
             return str(value).encode()
         rounded = Decimal(value).quantize(step, ROUND_HALF_UP, _EXACT)
         return f"{rounded:f}".encode()
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        """Write each distinct pair of number and digits once."""
+        """Write each distinct number once, with the constant number of digits."""
         return values_by_row(arrays[:1], shown, call.result.arrow)
 
     return standard_call(name, arguments, STRING, kernel)

@@ -67,8 +67,8 @@ def _slope(rate: float, flows: Sequence[float], times: Sequence[float]) -> float
 
 
 def _rate_of_return(flows: Sequence[float], times: Sequence[float], guess: float) -> float:
-    """Return the rate at which the net present value is 0: by Newton's method from `guess`, else by bisection; NaN
-    if no sign changes."""
+    """Return the rate at which the net present value is 0: by Newton's method from `guess`, else by bisection. NaN
+    unless there are flows above and below 0."""
     if not any(flow > 0 for flow in flows) or not any(flow < 0 for flow in flows):
         return math.nan
     rate = guess
@@ -110,7 +110,7 @@ def _years(
 ) -> list[float]:
     """Return the times of cash flows in years since the first date, by the day count convention.
 
-    Raises IllegalTypeOfArgument for an unknown convention."""
+    Raises IllegalTypeOfArgument for an unknown convention and for lists of different lengths."""
     days = _DAYS_IN_YEAR.get(day_count.decode("utf-8", "replace"))
     if days is None:
         raise IllegalTypeOfArgument(

@@ -56,7 +56,7 @@ def geometry_column(shapes: Sequence[tuple[DataType, object]]) -> pa.Array:
 
 
 def _flat_area(x1: np.ndarray, y1: np.ndarray, x2: np.ndarray, y2: np.ndarray) -> np.ndarray:
-    """Return the area between each segment and the axis, the trapezoid formula."""
+    """Return the signed area between each segment and the x axis, by the trapezoid formula."""
     return np.asarray((x1 + x2) * (y1 - y2) / 2.0)
 
 
@@ -74,7 +74,8 @@ def _sphere_area(x1: np.ndarray, y1: np.ndarray, x2: np.ndarray, y2: np.ndarray)
 
 
 def _sphere_length(x1: np.ndarray, y1: np.ndarray, x2: np.ndarray, y2: np.ndarray) -> np.ndarray:
-    """Return the angle of each segment, the haversine formula."""
+    """Return the angle of each segment in radians, by the haversine formula; the ends are longitudes and latitudes
+    in degrees."""
     x1, y1, x2, y2 = (np.radians(part) for part in (x1, y1, x2, y2))
     half = np.sin((y2 - y1) / 2) ** 2 + np.cos(y1) * np.cos(y2) * np.sin((x2 - x1) / 2) ** 2
     return np.asarray(2 * np.arcsin(np.sqrt(half)))

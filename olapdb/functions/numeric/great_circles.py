@@ -90,8 +90,8 @@ def _difference(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def _flat(name: str, middle: np.ndarray, latitude: np.ndarray, longitude: np.ndarray) -> np.ndarray:
-    """Return the distance of near points on a locally flat Earth; `middle` is the sum of the latitudes, `latitude`
-    and `longitude` are the differences."""
+    """Return the distance of near points, as if the Earth were flat there; `middle` is the sum of their latitudes,
+    `latitude` and `longitude` are the differences, in degrees."""
     number = middle.dtype.type
     tables = _tables(middle.dtype)
     place = (middle + 180) * number(_LATITUDES) / number(360)

@@ -137,7 +137,9 @@ def _is_zero_or_null(value: Term) -> Term:
 
 
 def _clamp(value: Term, least: Term, most: Term) -> Term:
-    """Compose clamp: the value, at least `least` and at most `most`, in the type that all three have in common."""
+    """Compose clamp: the value, at least `least` and at most `most`, in their common type; NULL if any is NULL.
+
+    Raises BadArguments if both bounds are constants and `least` is above `most`."""
     if least.constant is not None and most.constant is not None:
         lower, upper = least.constant.as_py(), most.constant.as_py()
         if type(lower) is type(upper) and lower is not None and lower > upper:
@@ -197,7 +199,7 @@ def _elementwise(function: Callable[[float], float]) -> scalar.Kernel:
     """Return the kernel of a function of one Float64, called for each distinct value."""
 
     def safe(value: float) -> float:
-        """Return the function's value; infinite or NaN where Python raises an error."""
+        """Return the function's value; where Python raises an error, NaN for a negative number, else infinity."""
         try:
             return function(value)
         except (OverflowError, ValueError):
@@ -245,7 +247,9 @@ def _factorial(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
 
 
 def _bucket_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    """Return the smallest unsigned integer type that holds the number of buckets plus one."""
+    """Return an unsigned integer of twice the width of the number of buckets, at most 64 bits.
+
+    Raises IllegalTypeOfArgument unless three numbers and an unsigned integer are given."""
     scalar.require(name, types[:3], (Integer, Float, Boolean), "a number")
     count = types[3]
     if not isinstance(count, Integer) or count.signed:

@@ -122,7 +122,8 @@ def _unprojected(easting: float, northing: float, zone: int, north: bool) -> dic
 
 
 def _to_utm(longitude: float, latitude: float) -> dict[str, object]:
-    """Return zone, band, easting and northing of a place in degrees, by name, in the UTM grid."""
+    """Return easting, northing, zone and band, by name, of a place in degrees in the UTM grid. Raises
+    ArgumentOutOfBound and IllegalTypeOfArgument."""
     _check("geoToUTM", longitude, latitude)
     zone = _zone(longitude, latitude)
     easting, northing = _projected(longitude, latitude, zone)

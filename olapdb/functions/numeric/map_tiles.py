@@ -30,8 +30,8 @@ def _rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument])
 def _borders(
     arrays: list[pa.Array], call: scalar.Invocation
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the left, lower, right and upper borders of each tile as shares, 0 to 1, of the map's width or height from
-    its upper left.
+    """Return the left, lower, right and upper borders of each tile, widened by its margin, as shares of the map: from 0
+    at its upper left to 1.
 
     Raises ArgumentOutOfBound for tiles that are not on the map."""
     zoom, column, row = (columns.numpy_values(array).astype(np.int64) for array in arrays[:3])
@@ -55,7 +55,7 @@ def _borders(
 
 
 def _latitude(part: np.ndarray) -> np.ndarray:
-    """Return the latitude in degrees at shares, 0 to 1, of the map's height, counted from its upper border."""
+    """Return the latitude in degrees at shares of the map's height: 0 is its upper border, 1 its lower one."""
     height = 2 * np.arctan(np.exp(np.pi * (1 - 2 * part))) - np.pi / 2
     return np.asarray(height * 180 / np.pi)
 

@@ -20,7 +20,8 @@ def apply_ufunc(
     rows: int,
     dtype: np.dtype | type[np.generic],
 ) -> np.ndarray:
-    """Return the operation of two operands, computed at `dtype`, in memory of Arrow's pool."""
+    """Return `operation` of two operands, of `rows` values or of one each, computed at `dtype`, in memory of Arrow's
+    pool."""
     result = empty(rows, dtype)
     with np.errstate(all="ignore"):
         operation(left, right, out=result, dtype=result.dtype, casting="unsafe")
@@ -145,7 +146,7 @@ def _remainder_by_constant(
 
 
 def _unsigned(left: np.ndarray, right: np.ndarray) -> bool:
-    """Return whether both operands are unsigned integers."""
+    """Return whether both operands have an unsigned integer type."""
     return left.dtype.kind == "u" and right.dtype.kind == "u"
 
 

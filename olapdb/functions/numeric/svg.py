@@ -31,7 +31,7 @@ def _rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument])
 
 
 def _points(points: Sequence[Pair]) -> list[str]:
-    """Return points as texts, with six digits as C++ writes them."""
+    """Return points as `x,y` texts with at most six significant digits, as C++ writes them."""
     return [f"{x:g},{y:g}" for x, y in points]
 
 
