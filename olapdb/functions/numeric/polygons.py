@@ -23,7 +23,8 @@ _PAIRS_MAX = 1 << 20
 
 
 def _check_point(name: str, at: int, data_type: DataType) -> None:
-    """Raise IllegalTypeOfArgument unless argument `at` of the function `name` is a tuple of two numbers."""
+    """Raise IllegalTypeOfArgument or BadArguments unless `data_type`, of argument `at` of the function `name`, is a
+    tuple of two numbers."""
     if not isinstance(data_type, Tuple):
         raise IllegalTypeOfArgument(f"Argument {at} of function {name} must contain a tuple.")
     if len(data_type.elements) != 2:

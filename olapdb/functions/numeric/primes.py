@@ -26,8 +26,8 @@ def _is_prime(value: int) -> int:
 
 
 def _passes_all(value: int, bases: Sequence[int]) -> bool:
-    """Return whether an integer of at least 2 divides by none of these prime bases, unless it is the base, and
-    passes the test of Miller and Rabin for each."""
+    """Return whether an integer passes as a prime: at least 2, divided by none of these prime bases but itself, and
+    passed by the test of Miller and Rabin for each."""
     if value < 2:
         return False
     for base in bases:

@@ -178,7 +178,9 @@ Draw: TypeAlias = Callable[[np.random.Generator, tuple[float, ...], int], np.nda
 
 def generator_of(environment: Environment, *call: object) -> np.random.Generator:
     """Return a random generator seeded by the query's seed and `call`, the function's name and its tags: equal calls
-    over one batch draw equal numbers."""
+    over one batch draw equal numbers.
+
+    A seed of 0 gives a fresh generator."""
     if not environment.random_seed:
         return np.random.default_rng()
     return np.random.default_rng([environment.random_seed, zlib.crc32(repr(call).encode())])

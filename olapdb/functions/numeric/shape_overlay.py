@@ -32,7 +32,8 @@ class EdgePiece:
 
 @dataclass
 class _Cuts:
-    """The points at which the edges of two shapes meet: those on each edge, and the set of all."""
+    """The points at which the edges of two shapes meet: those on each edge, and the turns, where a ring may change
+    to the other shape."""
 
     on_edges: list[dict[tuple[int, int], list[Pair]]]
     turns: list[Pair]

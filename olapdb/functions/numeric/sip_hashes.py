@@ -39,8 +39,7 @@ def sip_hash128_reference(values: HashedValues, key: Key = None) -> np.ndarray:
 
 
 def _keyed(count: int, key: Key) -> list[np.ndarray]:
-    """Return SipHash's initial state, four words for each of `count` messages, from the key; without a key that is
-    0."""
+    """Return SipHash's initial state for `count` messages: four words each, combined with the key if there is one."""
     state = [np.full(count, start, U64) for start in _STARTS]
     if key is not None:
         state = [word ^ key[at % 2] for at, word in enumerate(state)]

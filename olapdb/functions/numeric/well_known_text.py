@@ -56,7 +56,7 @@ class _Reader:
         self.text, self.tokens, self.at = text, _TOKEN.findall(text), 0
 
     def error(self, problem: str) -> CannotParse:
-        """Return a CannotParse error that names the problem and the place in the text."""
+        """Return a CannotParse error that shows the text and names the problem."""
         return CannotParse(f"Cannot parse WKT string {self.text!r}: {problem}.")
 
     def take(self, token: str) -> bool:

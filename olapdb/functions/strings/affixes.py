@@ -53,9 +53,10 @@ def _of_texts(*, end: bool) -> Kernel:
 
 
 def _of_arrays(name: str, arguments: Sequence[Argument], *, end: bool) -> ScalarCall:
-    """Resolve the call for two arrays, whose elements are compared as their common type.
+    """Resolve startsWith, or with `end` endsWith, of two arrays; elements are compared as their common type, and NULL
+    equals NULL.
 
-    NULL equals NULL. Raises NoCommonType."""
+    Raises NoCommonType."""
     types = [plain(a.type) for a in arguments]
     shared = common_type(types)
     if shared is None:
@@ -86,7 +87,7 @@ def _of_arrays(name: str, arguments: Sequence[Argument], *, end: bool) -> Scalar
 
 
 def _affix(*, end: bool) -> Resolver:
-    """Return the resolver of startsWith, or with `end` of endsWith."""
+    """Return the resolver of startsWith, or with `end` of endsWith, of texts or of arrays."""
     of_texts = _of_texts(end=end)
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:

@@ -39,7 +39,7 @@ def _concat(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _concat_with(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Join values as text, with the first argument between them: concatWithSeparator."""
+    """Join the values of each row as text, with the first argument between them: the kernel of concatWithSeparator."""
     texts = [display_as_text(a, t, call) for a, t in zip(arrays[1:], call.types[1:], strict=True)]
     if not texts:
         return pa.array([""] * call.rows, pa.string())

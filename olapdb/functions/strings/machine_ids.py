@@ -45,7 +45,7 @@ def _variant(name: str, arguments: Sequence[Argument]) -> int:
 
 
 def _ordered(raw: np.ndarray, call: scalar.Invocation) -> np.ndarray:
-    """Return rows of 16 bytes in the order of the call's variant."""
+    """Return rows of 16 bytes, reordered if the call's second argument is 2 (Microsoft's order of UUIDs)."""
     return np.ascontiguousarray(raw[:, _SWAPPED] if call.constant(1) == 2 else raw)
 
 
@@ -83,7 +83,7 @@ def _uuid_bytes_rule(
 
 
 def _uuid_bytes(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return the bytes of UUIDs from their texts; zeros of a text that has not 36 characters."""
+    """Return the bytes of UUIDs from their texts; 16 zero bytes for a text that has not 36 characters."""
     offsets, data = columns.bytes_of(columns.binary(arrays[0]))
     whole = np.flatnonzero(np.diff(offsets) == 36)
     digits = _HEX[data[offsets[whole][:, None] + np.array(_DIGITS)]]
@@ -143,11 +143,10 @@ def _mac_text(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
 
 
 def _mac_number(pieces: int, lengths: range) -> scalar.Kernel:
-    """Return the kernel that reads the first `pieces` bytes of MAC addresses.
+    """Return the kernel that reads the first `pieces` bytes of MAC addresses such as 01:23:45:67:89:ab as a UInt64.
 
-    A text whose length is not in `lengths` is 0. Another character sets all bits of its byte, and
-    of the half before, as in ClickHouse.
-    """
+    A text whose length is not in `lengths` gives 0. A character that is no digit sets all bits of its byte, and of
+    the half before, as in ClickHouse."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         """Read the digits of all addresses of a fitting length."""

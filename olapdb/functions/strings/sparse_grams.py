@@ -26,11 +26,11 @@ _CRC32C = crc_table(0x82F63B78)
 def sparse_grams(
     text: bytes, shortest: int, longest: int, kept: int, encoding: str = "utf-8"
 ) -> list[bytes]:
-    """Return the runs of `kept` to `longest` characters, in the order of their ends.
+    """Return the sparse grams of a text, in the order of their ends: runs of characters whose ends hash higher than all
+    between.
 
-    The hashes are those of the `shortest` - 1 characters at both ends. `encoding` latin-1 makes
-    each byte a character.
-    """
+    They have `kept` to `longest` characters. Hashes are those of the `shortest` - 1 characters at both ends. The
+    encoding latin-1 makes each byte a character."""
     characters = text.decode(encoding, "surrogateescape")
     size = shortest - 1
     runs: list[tuple[int, int]] = []
@@ -79,12 +79,12 @@ def _define(name: str, encoding: str, *, hashed: bool) -> scalar.ScalarDefinitio
     """Define sparseGrams(text[, shortest[, longest[, least]]]) or the hashes of its runs."""
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call; its lengths are constants."""
+        """Resolve the call; all arguments but the text are constants."""
         rule = _Rule(arguments)
         result = Array(UINT32 if hashed else STRING)
 
         def runs(text: bytes, *_: object) -> list[bytes] | list[int]:
-            """Return the runs of a text, or their hashes."""
+            """Return the sparse grams of a text, or with `hashed` their hashes."""
             grams = sparse_grams(text, *rule.lengths, encoding=encoding)
             return [_hash(run) for run in grams] if hashed else grams
 
@@ -94,7 +94,7 @@ def _define(name: str, encoding: str, *, hashed: bool) -> scalar.ScalarDefinitio
 
 
 class _Rule:
-    """The checks of the arguments; `lengths` are set by the check."""
+    """The checks of the arguments; the type rule that `check` returns sets `lengths`."""
 
     def __init__(self, arguments: Sequence[Argument]) -> None:
         self.lengths: tuple[int, int, int] = (*_LENGTHS, _LENGTHS[0])
