@@ -43,7 +43,7 @@ def _cast(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     target = with_zone_of(source, _named_type(name, arguments))
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Cast the first argument to the type that the second one names."""
+        """Cast the first argument to the type that the constant second argument names."""
         return cast.cast_column(values[0], source, target, environment, strict=False)
 
     return ScalarCall(name, target, kernel)
@@ -90,9 +90,9 @@ def _accurate(*, or_null: bool) -> Callable[[str, Sequence[Argument]], ScalarCal
 def _unchanged(
     array: pa.Array, source: types.DataType, target: types.DataType, environment: Environment
 ) -> pa.Array:
-    """Return values of another type, NULL for those that accurateCast refuses.
+    """Return values as the target type, NULL for those that accurateCast refuses since they would change.
 
-    What it converts as CAST does raises the errors of CAST: decimals, and values for an Enum."""
+    Decimals, and values for an Enum, convert as in CAST and raise its errors."""
     given, wanted = types.plain(source), types.plain(target)
     nullable = types.make_nullable(target)
     if isinstance(given, _CONTAINERS) and isinstance(wanted, _CONTAINERS):
@@ -116,7 +116,7 @@ def _unchanged(
 def _lost(
     array: pa.Array, source: types.DataType, target: types.DataType, environment: Environment
 ) -> np.ndarray:
-    """Return for each row whether any value within it changes."""
+    """Return for each row whether the conversion changes any value within it, at any depth of containers."""
     match types.plain(source), types.plain(target):
         case types.Array(inner), types.Array(wanted):
             offsets, elements = columns.elements_of(array)
@@ -149,8 +149,8 @@ def _lost(
 def _in_seconds(
     array: pa.Array, source: types.DataType, target: types.DataType, converted: pa.Array
 ) -> pa.Array:
-    """Return numbers as dates or times, NULL for those that no Date or DateTime is made of: below 0,
-    above 32 bits, or with a fraction."""
+    """Return numbers as dates or times; NULL for a number that no Date or DateTime stands for: below 0, beyond 32
+    bits, or with a fraction."""
     if isinstance(target, types.Date32 | types.DateTime64) or not isinstance(
         source, types.Integer | types.Float
     ):
@@ -162,7 +162,8 @@ def _in_seconds(
 
 
 def _accurate_or_default(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve accurateCastOrDefault(x, type[, default]): the default for values that change.
+    """Resolve accurateCastOrDefault(x, type[, default]): values that would change give the default, or the type's
+    default.
 
     Raises BadArguments."""
     target = _named_type(name, arguments)
@@ -171,7 +172,7 @@ def _accurate_or_default(name: str, arguments: Sequence[Argument]) -> ScalarCall
     accurate = _accurate(or_null=True)(name, arguments[:2])
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Cast the first argument; NULL and values that change give the default."""
+        """Cast the first argument; NULL and values that would change give the default."""
         unchanged = accurate.kernel(values[:2], rows, environment)
         missing = values[2] if len(values) > 2 else default_value(target)
         array, other = columns.as_array(unchanged, rows), columns.as_array(missing, rows)
@@ -189,10 +190,9 @@ def unchanged_or_null(
     target: types.DataType,
     environment: Environment,
 ) -> pa.Array:
-    """Return `converted` with NULL where a number does not convert back to the same number.
+    """Return `converted` with NULL where an integer or float does not convert back to the same number.
 
-    Other sources, and floats to decimals, stay as converted.
-    """
+    For other sources, and for floats converted to decimals, `converted` stays as it is."""
     if isinstance(types.plain(target), types.Variant) or not isinstance(
         types.plain(source), types.Integer | types.Float | types.Decimal
     ):

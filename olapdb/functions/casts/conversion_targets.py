@@ -27,12 +27,12 @@ class ConversionFunction:
 
 
 def _fixed(data_type: types.DataType) -> Target:
-    """Return a function from any arguments to `data_type`."""
+    """Return a function that gives `data_type` as the target, whatever the arguments."""
     return lambda name, arguments: data_type
 
 
 def _zoned(name: str, arguments: Sequence[Argument]) -> types.DataType:
-    """Return the DateTime of toDateTime(x[, zone]); without a zone it has the source's, or None."""
+    """Return the target of toDateTime(x[, zone]): a DateTime with that zone, else with the zone of x if it has one."""
     if len(arguments) > 1:
         return types.DateTime(constant_zone(name, arguments, 1))
     return types.DateTime(own_zone(arguments[0].type))

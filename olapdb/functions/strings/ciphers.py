@@ -76,8 +76,8 @@ class _Cipher:
         return pa.concat_arrays(parts).take(pa.array(places))
 
     def _key(self, key: bytes, size: int) -> np.ndarray:
-        """Return the round keys of AES; a key of another size than `size` is folded in MySQL's functions. Raises
-        BadArguments."""
+        """Return the round keys of AES; MySQL's functions fold a key that is longer than `size` bytes. Raises
+        BadArguments for another size."""
         if self.mysql and len(key) > size:
             folded = np.zeros(size, np.uint8)
             for at in range(0, len(key), size):

@@ -40,8 +40,8 @@ def _level(url: bytes, level: int) -> bytes:
 
 
 def _url_hash(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return CityHash64 of URLs without a last `/`, `?` or `#`; with a second argument, of URLs cut at that level:
-    the kernel of URLHash."""
+    """Return CityHash64 of URLs, with a second argument of URLs cut at that level, in each case without a `/`, `?`
+    or `#` at the end: the kernel of URLHash."""
     urls = columns.text(arrays[0])
     if len(arrays) > 1:
         urls = values_by_row(arrays, _level, pa.string())

@@ -224,10 +224,10 @@ def _translate(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
 def _overlaid(
     text: bytes | str, new: bytes | str, offset: int, length: int | None = None
 ) -> bytes | str:
-    """Return the text with `length` units from `offset` replaced by `new`; the offset counts from 1, or from the end if
-    negative.
+    """Return the text with `length` units from `offset` replaced by `new`; the offset counts from 1, from the end if
+    negative; 0 is the start.
 
-    Without `length` as many units as `new` has."""
+    Without `length`, or with a negative one, as many units as `new` has are replaced."""
     size = len(new) if length is None or length < 0 else length
     start = offset - 1 if offset > 0 else len(text) + offset
     start = min(max(start, 0), len(text))

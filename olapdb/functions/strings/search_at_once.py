@@ -46,7 +46,8 @@ def searching(case: str, utf8: str, join: Join) -> Callable[[pa.Array, list[str]
     `case` set ignores the case; positions count bytes, or with `utf8` characters."""
 
     def search(texts: pa.Array, needles: list[str]) -> pa.Array | None:
-        """Find each needle in all texts; return None where the case of letters beyond ASCII is ignored."""
+        """Find each needle in all texts; return None if case is ignored and, with `utf8`, any text has characters
+        beyond ASCII."""
         offsets, data = columns.bytes_of(texts)
         wide = bool(utf8) and (data >= 0x80).any()
         if case:
