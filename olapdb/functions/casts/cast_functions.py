@@ -190,9 +190,9 @@ def unchanged_or_null(
     target: types.DataType,
     environment: Environment,
 ) -> pa.Array:
-    """Return `converted` with NULL where an integer or float does not convert back to the same number.
+    """Return `converted` with NULL where a number does not convert back to the same number.
 
-    For other sources, and for floats converted to decimals, `converted` stays as it is."""
+    For other sources, for a Variant as target, and for floats converted to decimals, `converted` stays as it is."""
     if isinstance(types.plain(target), types.Variant) or not isinstance(
         types.plain(source), types.Integer | types.Float | types.Decimal
     ):

@@ -147,7 +147,7 @@ def _within(numbers: pa.Array, target: types.DataType) -> pa.Array:
 
 
 def with_own_zone(target: types.DataType, other: types.DataType) -> types.DataType:
-    """Return `target` with the zone of `other`, if both are DateTime types and that has a zone; else `target`."""
+    """Return `target` with the zone of `other` if both are DateTime, or both DateTime64; else `target` as given."""
     if isinstance(target, types.DateTime) and isinstance(other, types.DateTime):
         return replace(target, zone=other.zone)
     if isinstance(target, types.DateTime64) and isinstance(other, types.DateTime64):

@@ -92,7 +92,7 @@ def _written_numbers(texts: pa.Array, target: types.Enum) -> pa.Array:
 
 
 def _nearest(text: str, target: types.Enum) -> str:
-    """Return a hint that names the element most like `text`, or lists all elements if none is like it."""
+    """Return a hint that names the element most like `text`, or lists the first elements if none is like it."""
     close = difflib.get_close_matches(text, [known for known, _ in target.elements], 1)
     return f"Maybe you meant {close[0]!r}." if close else _elements(target)
 

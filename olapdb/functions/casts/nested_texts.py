@@ -286,8 +286,10 @@ def _check_balance(
     brackets: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
     closing: str,
 ) -> None:
-    """Raise CannotReadArray or the like for the first row whose text does not end at the bracket that closes its
-    first one."""
+    """Raise an error for the first row whose text does not end at the bracket that closes its first one.
+
+    CannotParseInput for a bracket that is not closed, UnexpectedDataAfterValue for text behind the closing one, else
+    `failure`."""
     opens, closes, level, rows = brackets
     offsets = columns.offsets_of(array)
     last = offsets[1:] - offsets[0] - 1
