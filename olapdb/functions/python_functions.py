@@ -42,7 +42,8 @@ class PythonFunction:
         return ScalarDefinition(self.name, self._resolve, count, count)
 
     def _resolve(self, name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Return the call. Its volatility keeps it from being folded unless the function is pure."""
+        """Return the call for these arguments. Unless the function is pure, its volatility keeps the optimizer from
+        computing it once."""
         volatility: Volatility = "pure" if self.pure else "row"
         return ScalarCall(name, self.returns, self._kernel, volatility)
 
@@ -66,7 +67,8 @@ class PythonFunction:
         return self._result(values, rows)
 
     def _aggregate(self, group: Iterable[Any] | None) -> Any:
-        """Return the result of one group's values; several parameters arrive as tuples."""
+        """Return the result of one group's values, which a new object of the code's class accumulates; several
+        parameters arrive as tuples. None stands for no values."""
         accumulator = self.handler()
         for value in group or ():
             if self.parameters > 1:
@@ -76,7 +78,8 @@ class PythonFunction:
         return accumulator.finish()
 
     def _result(self, values: Any, rows: int) -> pa.Array:
-        """Return the code's values as an array of the declared type."""
+        """Return the values that the code returned as an array of the declared type. Raises PythonFunctionFailed for
+        values that do not fit, or another number than `rows`."""
         kind = self.returns.arrow
         try:
             if isinstance(values, pa.ChunkedArray):
@@ -93,7 +96,7 @@ class PythonFunction:
         return array
 
     def _failed(self, reason: str) -> errors.PythonFunctionFailed:
-        """Return the error about the function."""
+        """Return the PythonFunctionFailed error that names the function and the reason."""
         return errors.PythonFunctionFailed(f"The Python function {self.name} failed: {reason}.")
 
 

@@ -287,7 +287,7 @@ def _member_of_dynamic(array: pa.Array, path: str) -> pa.Array:
 
 
 def resolve_value(name: str, source: types.Json, path: str, nullable: bool) -> ScalarCall:
-    """Return the call that takes the value at a path of a JSON; `nullable`: the JSON may be NULL."""
+    """Return the call that takes the value at a path of a JSON; with `nullable` the result is Nullable."""
     kind = source.type_of(path)
     result = types.make_nullable(kind) if nullable else kind
 
@@ -347,7 +347,7 @@ def _emptiness(name: str, arguments: Sequence[Argument], resolve: Resolve) -> Sc
     nullable = types.is_nullable(arguments[0].type)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Count the paths of each object; 1 where the answer is yes, else 0."""
+        """Call the function for the list of each object's paths; NULL for NULL."""
         array = columns.single(values[0])
         entries = entries_of(array)
         counts = np.bincount(entries.rows, minlength=len(array))

@@ -232,7 +232,8 @@ def _with_nulls(array: pa.Array, change: Callable[[pa.Array], pa.Array]) -> pa.A
 def _to_json(
     array: pa.Array, source: types.DataType, target: types.Json, environment: Environment
 ) -> pa.Array:
-    """Return values without NULL as JSON: texts are parsed; maps and tuples become objects."""
+    """Return values without NULL as JSON: texts are parsed; maps and tuples with names become objects. Raises
+    TypeMismatch for other types."""
     if isinstance(source, types.Nothing):
         return pa.nulls(len(array), target.arrow)
     if isinstance(source, types.String | types.FixedString):
@@ -250,8 +251,8 @@ def _to_json(
 def _between(
     array: pa.Array, source: types.Json, target: types.Json, environment: Environment
 ) -> pa.Array:
-    """Return a column of JSON as another JSON type, by reading its text again, as ClickHouse does. The same values,
-    if both types type the same paths."""
+    """Return a column of JSON as another JSON type: as given if both declare the same typed paths and the target
+    skips none; else its text is read again."""
     if source.typed == target.typed and not (target.skipped or target.skipped_patterns):
         return array
     return objects_of_texts(plain_texts(array, environment.zone), target, environment)

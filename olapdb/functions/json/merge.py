@@ -169,8 +169,8 @@ def _encoded(text: str) -> bytes:
 
 
 def _merged(target: _Members, patch: _Members) -> None:
-    """Merge the members of `patch` into `target` in place, by RFC 7396: objects are merged, null removes a member,
-    other values replace."""
+    """Merge the members of `patch` into `target` in place: an object into an object of its key; any other value,
+    null included, replaces."""
     for key, value in patch:
         at = next((i for i, (name, _) in enumerate(target) if name == key), None)
         if at is None:
@@ -184,8 +184,8 @@ def _merged(target: _Members, patch: _Members) -> None:
 
 
 def _merge(*texts: bytes) -> bytes:
-    """Return the JSON objects of the texts merged one after the other (RFC 7396); raise BadArguments for a text that
-    is no object."""
+    """Return the JSON objects of the texts merged one after the other, as `_merged` does; raise BadArguments for a
+    text that is no object."""
     objects = [_parsed(text, "Wrong JSON string to merge") for text in texts]
     members = [value for value in objects if isinstance(value, _Members)]
     if len(members) < len(objects):
