@@ -44,8 +44,8 @@ class Environment:
     """The settings of the called function that are not at their defaults: `name`, or `name=value`."""
 
     def setting(self, name: str, default: str) -> str:
-        """Return the value of a setting that the called function reads, as its name has it; `default` if the call
-        names none."""
+        """Return the value of the setting `name` that the called function reads; `default` if the setting is at its
+        default."""
         for item in self.changed:
             if item.startswith(f"{name}="):
                 return item[len(name) + 1 :]

@@ -323,7 +323,8 @@ def fixed_rule(
 
 
 def _not_constant(value: pa.Scalar | None) -> type[errors.ProgrammingError]:
-    """Return the error class for an argument that must be a constant: it depends on its value, as in ClickHouse."""
+    """Return the error class, as in ClickHouse, for an argument that must be a constant: IllegalColumn if it is
+    none, IllegalTypeOfArgument for a constant of the wrong type."""
     return errors.IllegalColumn if value is None else errors.IllegalTypeOfArgument
 
 

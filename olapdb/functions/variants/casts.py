@@ -52,8 +52,8 @@ def convert(
 def _from_variant(
     array: pa.Array, source: types.Variant, target: types.DataType, cast: Convert, keeps_null: bool
 ) -> pa.Array:
-    """Return the values of each alternative cast to `target`; a Variant with more alternatives keeps them as they
-    are. `keeps_null` as in `convert`."""
+    """Return the values of each alternative cast to `target`. A type that does not convert is an error even if no
+    row has it. `keeps_null` as in `convert`."""
     for (
         alternative
     ) in source.alternatives:  # a type that does not convert is an error without rows too
@@ -187,8 +187,8 @@ def of_literals(
 ) -> pa.Array:
     """Return constants of an INSERT, all of one type, as values of a Variant.
 
-    A value whose type is an alternative keeps it; but numbers, containers and texts go to the first alternative that
-    reads them as they are written. Raises IncorrectData for one that no alternative reads."""
+    A value keeps its type if that is an alternative; but numbers and texts, and values of other types, go to the
+    first alternative that reads their text. Raises IncorrectData for one that no alternative reads."""
     plain = types.plain(source)
     if isinstance(plain, types.Nothing | types.Variant):
         return (

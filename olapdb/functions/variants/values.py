@@ -115,7 +115,7 @@ def assembled(variant: Variant, numbers: np.ndarray, values: Mapping[int, pa.Arr
 
 
 def _mask(valid: np.ndarray) -> np.ndarray | None:
-    """Return an Arrow validity mask's input, `valid`; None if all rows are valid."""
+    """Return `valid`, or None if all rows are valid: a column without nulls needs no mask."""
     return None if valid.all() else valid
 
 
