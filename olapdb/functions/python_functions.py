@@ -50,8 +50,8 @@ class PythonFunction:
     def _kernel(self, arguments: Sequence[Column], rows: int, environment: Environment) -> Column:
         """Call the code for a block of rows; return an array of `returns.arrow`.
 
-        Raises PythonFunctionFailed for an exception of the code, for another number of values, and
-        for a value that is none of the type."""
+        Raises PythonFunctionFailed if the code raises, returns another number of values than rows, or a value that
+        does not fit the type."""
         try:
             if self.vectorized:
                 values = self.handler(*(_array(a, rows) for a in arguments))

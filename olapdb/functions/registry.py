@@ -266,8 +266,8 @@ ORDERING = frozenset(
 
 
 def refuse_order_within(name: str, types: Sequence[DataType]) -> None:
-    """Raise NotSupportedError for a function of order of arrays, tuples or maps with a Dynamic or a JSON in them,
-    whose Arrow form has another order."""
+    """Raise NotSupportedError if the function `name` compares or sorts arrays, tuples or maps that hold a Dynamic or
+    a JSON: their Arrow form has another order."""
     for given_type in types:
         if not isinstance(plain(given_type), Dynamic | Json) and any_part(
             given_type, (Dynamic, Json)

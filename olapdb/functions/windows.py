@@ -35,11 +35,10 @@ def find_window(name: str) -> WindowDefinition | None:
 def resolve_window(
     name: str, arguments: Sequence[Argument], parameters: Sequence[Argument] = ()
 ) -> WindowFunction:
-    """Return the function for these arguments and parameters; the name must be known.
+    """Return the window function for these arguments and parameters; the name must be known.
 
-    Raises NumberOfArgumentsDoesntMatch and TooManyArguments, or the definition's error for arguments that do not fit:
-    IllegalTypeOfArgument, BadArguments, NoCommonType.
-    """
+    Raises NumberOfArgumentsDoesntMatch, TooFewArguments and TooManyArguments, or the definition's error for
+    arguments that do not fit: IllegalTypeOfArgument, BadArguments, NoCommonType."""
     definition = find_window(name)
     assert definition is not None, name
     if not definition.minimum <= len(arguments) <= definition.maximum:

@@ -351,7 +351,7 @@ def _cast_by_halves(
 def _by_halves(
     array: pa.Array, target: types.DataType, convert: Callable[[pa.Array], pa.Array]
 ) -> pa.Array:
-    """Return what `convert` makes of a column without nulls, NULL for each value at which it fails."""
+    """Return what `convert` makes of a column without nulls; NULL for each value for which it raises."""
     if not len(array):
         return pa.nulls(0, target.arrow)
     try:

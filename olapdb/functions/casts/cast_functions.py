@@ -50,12 +50,11 @@ def _cast(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _accurate(*, or_null: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """Return a resolver of accurateCast, which refuses changed values, or with `or_null` returns
-    NULL for them.
-    """
+    """Return the resolver of accurateCast, which raises for a value that would change, or with `or_null` of
+    accurateCastOrNull, which gives NULL."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call for the source and the named type."""
+        """Resolve the call for the source type and the type that the second argument names."""
         source = arguments[0].type
         target = with_zone_of(source, _named_type(name, arguments))
         result = types.make_nullable(target) if or_null else target

@@ -16,10 +16,9 @@ Target = Callable[[str, Sequence[Argument]], types.DataType]
 
 @dataclass(frozen=True)
 class ConversionFunction:
-    """A conversion function: its target type, computed from the arguments.
+    """A conversion function: `target` computes its target type from the arguments.
 
-    `extra` bounds the number of arguments after the first.
-    """
+    `extra` has the least and the greatest number of arguments after the first."""
 
     target: Target
     extra: tuple[int, int]
@@ -65,7 +64,7 @@ def _time64(name: str, arguments: Sequence[Argument]) -> types.DataType:
 
 
 def _decimal(precision: int) -> Target:
-    """Return a function from toDecimal…(x, scale) to its Decimal type."""
+    """Return the function that gives the Decimal type, with `precision` digits, of toDecimal…(x, scale)."""
 
     def target(name: str, arguments: Sequence[Argument]) -> types.DataType:
         """Return the Decimal; raise ArgumentOutOfBound for a scale outside 0 … precision."""

@@ -268,7 +268,7 @@ def _midnights(
 def _whole_seconds(
     array: pa.Array, source: types.Time64, target: types.Time, zone: str
 ) -> pa.Array:
-    """Convert times without a fraction of a second; raise CannotConvertType for any other."""
+    """Convert Time64 values to Time; raise CannotConvertType for one with a fraction of a second."""
     ticks, per_second = columns.numpy_values(array), 10**source.precision
     _refuse(ticks % per_second != 0, array, source, target, zone, "it has a fraction of a second")
     return columns.from_values(ticks // per_second, target.arrow)

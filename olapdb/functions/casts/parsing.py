@@ -178,10 +178,9 @@ def parse_decimals(array: pa.Array, target: types.Decimal) -> pa.Array:
 
 
 def _digits_as_decimals(array: pa.Array, target: types.Decimal) -> pa.Array | None:
-    """Parse texts of digits, `-` and a point by Arrow; return None for other texts.
+    """Parse texts of digits, `-` and a point by Arrow; return None if any has other characters.
 
-    Also None if a text has more places than the type, or if Arrow's multiplication could wrap.
-    """
+    Also None if a text has more places than the type, or if Arrow's multiplication could wrap."""
     offsets, data = columns.bytes_of(array)
     if not data.size or int(data.max()) > ord("9") or int(data.min()) < ord("-"):
         return None

@@ -145,7 +145,7 @@ def _over_types(name: str, arguments: Sequence[Argument], resolve: Resolve) -> S
     result = RESULT_TYPES.get(name, types.Dynamic())
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Compute the function for the rows of each combination of types."""
+        """Call the function for the rows of each combination of types."""
         constant = all(isinstance(value, pa.Scalar) for value in values)
         count = 1 if constant else rows
         computed = _computed(values, arguments, at, count, environment, resolve, result)
@@ -368,7 +368,7 @@ def _of_text(arguments: Sequence[Argument], resolve: Resolve) -> ScalarCall:
     call = resolve([Argument(text), *arguments[1:]])
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Write the JSON, and give it to the function."""
+        """Write the JSON as text and pass it to the function."""
         shown = plain_texts(columns.single(values[0]), environment.zone)
         first = shown[0] if isinstance(values[0], pa.Scalar) else shown
         return call.kernel([first, *values[1:]], rows, environment)

@@ -25,7 +25,8 @@ _ENDING = "\0\0"
 
 
 def order_keys(array: pa.Array, data_type: types.DataType) -> pa.Array:
-    """Return the keys of values; NULL stays null."""
+    """Return the texts by which values of the type are ordered and compared: their order in bytes is the values'
+    order. NULL stays null."""
     plain = types.plain(data_type)
     match plain:
         case types.Dynamic():

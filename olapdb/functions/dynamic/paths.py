@@ -67,7 +67,7 @@ def defaulted(array: pa.Array, data_type: types.DataType) -> pa.Array:
 
 
 def object_at(array: pa.Array, path: str) -> pa.Array:
-    """Return the objects at a path: what lies below it, without the path in front."""
+    """Return the objects at a path: the entries below it, with the path cut off their names."""
     entries = entries_of(array)
     start = f"{path}."
     below = _taken(entries, np.flatnonzero(np.asarray(pc.starts_with(entries.paths, start))))

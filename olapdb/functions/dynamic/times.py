@@ -96,7 +96,7 @@ def _ticks(
 
 
 def _names() -> tuple[str, ...]:
-    """Return the names of the parts of a time."""
+    """Return the names of the regular expression's groups, the parts of a time."""
     return ("year", "month", "day", "hour", "minute", "second", "fraction", "zone")
 
 

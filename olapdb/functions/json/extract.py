@@ -255,7 +255,7 @@ JSON_KINDS = types.Enum(8, tuple(sorted(_NUMBERS.items(), key=lambda element: el
 
 
 def _type(at_path: ValuesAtPath) -> pa.Array:
-    """Return each value's JSON type, such as Int64, as an Enum; "Null" where there is none."""
+    """Return each value's JSON type, such as Int64, as an Enum; "Null" for null and where there is no value."""
     kind = at_path.index.kind_of(at_path.tokens)
     chosen = np.select(
         [kind == tokens_of.STRING, kind == tokens_of.OBJECT, kind == tokens_of.ARRAY], [1, 2, 3], 0
@@ -303,7 +303,7 @@ def _is_valid(at_path: ValuesAtPath) -> pa.Array:
 
 
 def _definitions() -> Iterator[scalar.ScalarDefinition]:
-    """Yield the definitions; those of JSONExtract… also with keys in any case."""
+    """Yield the definitions of this module; those of JSONExtract… also in the variant that matches keys in any case."""
     texts = types.Array(types.STRING)
     pairs = types.Array(types.Tuple((types.STRING, types.STRING)))
     for suffix, any_case in (("", False), ("CaseInsensitive", True)):

@@ -314,8 +314,8 @@ def _tree(tokens: _Tokens) -> _Tree:
 
 
 def _ungrammatical(tokens: _Tokens, tree: _Tree, count: int) -> np.ndarray:
-    """Return for each text whether a container has members in a wrong order, or whether there is
-    not exactly one value."""
+    """Return for each text whether a container has members in a wrong order, or whether the text has not exactly one
+    value."""
     kind, closes = tokens.kind, tokens.closes
     top = (tokens.level == 0) & ~closes
     bad = np.bincount(tokens.row[top], minlength=count) != 1

@@ -22,6 +22,7 @@ class _Path:
     """A JSON path without selectors, and the calls of functions such as JSONExtractRaw with its keys and places."""
 
     def __init__(self, steps: Sequence[str | int]) -> None:
+        """Keep the places of the path, and the steps as constant arguments of the calls."""
         self._values = [
             pa.scalar(step + 1, pa.int64()) if isinstance(step, int) else pa.scalar(step)
             for step in steps

@@ -259,7 +259,8 @@ def _decimal_bytes(array: pa.Array, precision: int) -> np.ndarray:
 
 
 def require_hashable(name: str, data_type: DataType) -> None:
-    """Raise IllegalTypeOfArgument unless a type, or each that it is made of, has a hash here."""
+    """Raise IllegalTypeOfArgument unless values of the type, and of each type within it, can be hashed here; `name`
+    is the function."""
     match data_type:
         case Nullable(inner) | LowCardinality(inner) | Array(inner):
             require_hashable(name, inner)
@@ -277,7 +278,7 @@ def require_hashable(name: str, data_type: DataType) -> None:
 
 
 def column_of(hash_of: AnyHash, arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return the hashes of all arguments of a call."""
+    """Return `hash_of` of the rows of all arguments of a call, as a column: the kernel of a hash function."""
     if len(arrays) != len(call.types):
         raise InternalError("A hash function got another number of columns than of types.")
     return hash_of.column(hash_of.of_rows(arrays, call.types, call.rows))

@@ -426,8 +426,8 @@ def _pairwise(function: np.ufunc) -> Callable[[list[pa.Array], scalar.Invocation
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         """Apply the function to both integers and wrap the result to its type.
 
-        Raises IllegalDivision for a 0, as ClickHouse does, which divides one by the other, and
-        DecimalOverflow for the least number of the type, which has no positive one."""
+        As in ClickHouse, raises IllegalDivision if either is 0, and DecimalOverflow for the least signed number,
+        whose positive does not fit."""
         if isinstance(call.result, WideNumber):
             return wide_arithmetic.by_python_integers(function, arrays, call.result)
         left, right = _integer_operands(arrays)
@@ -452,7 +452,7 @@ def _plus_or_minus(operation: str) -> Callable[[str, Sequence[Argument]], Scalar
     rule, kernel = _binary_rule(operation), _native_kernel(operation)
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call for numbers, or for dates and intervals."""
+        """Resolve the call by `date_arithmetic` if an argument is a date, time or interval, else as that of numbers."""
         types = [plain(a.type) for a in arguments]
         if any(isinstance(t, AggregateFunction) for t in types):
             return state_arithmetic.resolve(name, operation, arguments)

@@ -60,7 +60,8 @@ def inverted(arrays: list[pa.Array], call: Invocation) -> pa.Array:
 
 
 def combined(function: np.ufunc) -> Kernel:
-    """Return the kernel that joins the bits of two FixedStrings of one length."""
+    """Return the kernel of bitAnd, bitOr or bitXor of two FixedStrings of one length; `function` combines their
+    bytes."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         """Combine the bytes at the same place of both texts by `function`."""

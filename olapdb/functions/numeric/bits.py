@@ -140,7 +140,8 @@ def _shift_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argu
 
 
 def _shift(*, left: bool) -> Callable[[list[pa.Array], Invocation], pa.Array]:
-    """Return the kernel of bitShiftLeft or bitShiftRight: positions below 0 are refused."""
+    """Return the kernel of bitShiftLeft, or without `left` of bitShiftRight; it raises ArgumentOutOfBound for
+    positions below 0."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         """Shift the first argument's bits; a shift by the whole width or more gives 0.

@@ -77,11 +77,10 @@ _ARROW = {
 
 
 def comparison_type(name: str, left: Argument, right: Argument) -> DataType:
-    """Return the plain type at which two values are compared; raise if they are not comparable.
+    """Return the type, not Nullable, at which two values are compared.
 
-    Raises IllegalTypeOfArgument or NoCommonType, and TypeMismatch for a text literal that is no
-    number.
-    """
+    Raises IllegalTypeOfArgument or NoCommonType if they are not comparable, and TypeMismatch for a text literal that
+    is no number."""
     a, b = as_number(plain(left.type)), as_number(plain(right.type))
     if isinstance(a, AggregateFunction):
         raise _incomparable(name, left.type, right.type)
@@ -125,8 +124,8 @@ def comparison_type(name: str, left: Argument, right: Argument) -> DataType:
 
 
 def _enum_type(name: str, left: Argument, right: Argument) -> DataType:
-    """Return the type at which an Enum is compared: the Enum with a text literal, String with other
-    texts, else its numbers' type."""
+    """Return the type at which an Enum is compared: the Enum itself with a text literal, String with other texts,
+    else the type of the Enum's numbers."""
     sides = (left, right)
     for enum, other in (sides, sides[::-1]):
         kind = plain(enum.type)
@@ -263,9 +262,7 @@ def _without_zeros(column: Column) -> Column:
 
 
 def _is_mixed(types: Sequence[DataType]) -> bool:
-    """Return whether a 64-bit integer is compared with a float, which Float64 does not hold
-    exactly.
-    """
+    """Return whether a 64-bit integer is compared with a float: Float64 does not hold all such integers."""
     return any(isinstance(t, Float) for t in types) and any(
         isinstance(t, Integer) and t.bits == _WORD_BITS for t in types
     )
@@ -358,7 +355,7 @@ def _container_comparison(
 
 
 def comparison_resolver(name: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """Return the resolver of a comparison; tuples are compared by elements."""
+    """Return the resolver of `equals`, `less` or another comparison; tuples are compared element by element."""
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
         """Resolve the call; a comparison with a bare NULL is NULL."""
@@ -373,7 +370,9 @@ def comparison_resolver(name: str) -> Callable[[str, Sequence[Argument]], Scalar
 
 
 def resolve_comparison(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Return the call of `equals`, `less` or another comparison; raise for incomparable types."""
+    """Return the call of `equals`, `less` or another comparison.
+
+    Raises the errors of `comparison_type` for types that are not comparable."""
     if name == "isNotDistinctFrom":
         return _distinct_from(same=True)(name, arguments)
     return comparison_resolver(name)(name, arguments)

@@ -53,7 +53,7 @@ def _between(table: np.ndarray, index: np.ndarray, share: np.ndarray) -> np.ndar
 
 
 def _index(values: np.ndarray) -> np.ndarray:
-    """Return the whole parts of numbers; of those that have none, some integer."""
+    """Return the whole parts of numbers; NaN and infinity give an arbitrary integer."""
     return np.asarray(np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0), np.int64)
 
 
@@ -84,7 +84,7 @@ def _asin_of_root(x: np.ndarray) -> np.ndarray:
 
 
 def _difference(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return the degrees between angles, at most 180."""
+    """Return the difference of two angles in degrees, 0 to 180."""
     apart = np.abs(left - right)
     return np.asarray(np.where(apart > 180, 360 - apart, apart), left.dtype)
 
@@ -109,10 +109,11 @@ def _flat(name: str, middle: np.ndarray, latitude: np.ndarray, longitude: np.nda
 
 
 def _distance(name: str) -> scalar.Kernel:
-    """Return the kernel of a distance of two points, each a longitude and a latitude in degrees."""
+    """Return the kernel of the function `name`: the distance of two points, each a longitude and a latitude in
+    degrees."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Compute the distances in the precision of the result."""
+        """Compute the distances as Float32 or Float64, by the result's type."""
         lon1, lat1, lon2, lat2 = (
             columns.numpy_values(
                 columns.as_array(

@@ -67,9 +67,9 @@ def _or_null(operation: str) -> Callable[[Term, Term], Term]:
 
 
 def _middle(*values: Term) -> Term:
-    """Return the mean of values in their common type; of integers and times it is truncated.
+    """Compose midpoint: the mean of the values in their common type; that of integers and times is truncated.
 
-    NULLs are left out; the mean of nothing is NULL. Raises IllegalTypeOfArgument."""
+    NULLs are left out; without any value the mean is NULL. Raises IllegalTypeOfArgument."""
     common = common_type([part.type for part in values])
     kind = plain(common)
     if not is_nullable(common):
@@ -196,7 +196,8 @@ def _first_non_default(*values: Term) -> Term:
 
 
 def _elementwise(function: Callable[[float], float]) -> scalar.Kernel:
-    """Return the kernel of a function of one Float64, called for each distinct value."""
+    """Return the kernel of a function of one number, taken as Float64; `function` is called once for each distinct
+    value."""
 
     def safe(value: float) -> float:
         """Return the function's value; where Python raises an error, NaN for a negative number, else infinity."""
@@ -282,7 +283,7 @@ def _steps(limits: Sequence[int], values: Sequence[int], result: DataType) -> sc
     unbounded."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Find the step of each number."""
+        """Return for each number the value of the step in which it lies."""
         at = np.searchsorted(np.array(limits, np.float64), floats(arrays[0]), side="right")
         return columns.from_values(np.array(values)[at], result.arrow)
 

@@ -77,14 +77,14 @@ def _takes(result: DataType, *wanted: Wanted) -> scalar.TypeRule:
 
 
 def _checked_cell(cell: int) -> int:
-    """Return the cell. Raises IncorrectData if it is none."""
+    """Return the cell as given. Raises IncorrectData if the number is no cell of H3."""
     if not _library().is_valid_cell(cell):
         raise IncorrectData(f"{cell} is not a cell of H3.")
     return cell
 
 
 def _checked_edge(edge: int) -> int:
-    """Return the directed edge. Raises IncorrectData if it is none."""
+    """Return the directed edge as given. Raises IncorrectData if the number is no directed edge of H3."""
     if not _library().is_valid_directed_edge(edge):
         raise IncorrectData(f"{edge} is not a directed edge of H3.")
     return edge
@@ -197,7 +197,7 @@ def _edge_between(origin: int, destination: int) -> int:
 
 
 def _text(cell: int) -> bytes:
-    """Return the hexadecimal digits of a cell. Raises IllegalTypeOfArgument if it is none."""
+    """Return the text of a cell, its hexadecimal digits. Raises IllegalTypeOfArgument if the number is no cell."""
     if not _library().is_valid_cell(cell):
         raise IllegalTypeOfArgument(f"{cell} is not a cell of H3.")
     return f"{cell:x}".encode()

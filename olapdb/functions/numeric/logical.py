@@ -69,7 +69,7 @@ def _not(values: list[Column], call: Invocation) -> Column:
 
 
 def _xor(values: list[Column], call: Invocation) -> Column:
-    """Return whether an odd number of conditions is true; NULL if any is NULL."""
+    """Return 1 where an odd number of the conditions is true, else 0; NULL if any is NULL."""
     merged = columns.truth(values[0])
     for value in values[1:]:
         merged = pc.xor(merged, columns.truth(value))

@@ -62,7 +62,7 @@ def _test(function: Callable[[np.ndarray], np.ndarray]) -> scalar.Kernel:
     """Return the kernel of a test such as np.isnan on numbers taken as Float64: 1 where it holds, else 0."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Return 0 or 1 for each number."""
+        """Return 1 where the test holds for the number, else 0."""
         return columns.from_values(function(floats(arrays[0])), pa.uint8())
 
     return kernel
@@ -91,7 +91,8 @@ def _rounding(mode: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
     The type stays, and decimals keep their scale."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call for a number and a number of digits, 0 if absent.
+        """Resolve the call for a number and a number of digits, which is 0 if absent; digits that are no constant go to
+        `_rounded_by_row`.
 
         Raises ArgumentOutOfBound."""
         if any(isinstance(plain(a.type), Nothing) for a in arguments):

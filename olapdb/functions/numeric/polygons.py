@@ -65,13 +65,13 @@ def _coordinates(points: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 
 
 class _Edges:
-    """The edges of rings: arrays of their ends, of edges in order of their rings.
+    """The edges of rings as arrays of their ends, in the order of the rings.
 
-    `rings` has the ring of each edge, `holes` whether each ring is a hole, `polygons` the polygon
-    of each ring and `rows` the row of each polygon.
-    """
+    `rings` has the ring of each edge, `holes` whether each ring is a hole, `polygons` the polygon of each ring and
+    `rows` the row of each polygon."""
 
     def __init__(self, array: pa.Array, depth: int) -> None:
+        """Take the edges from a column of rings (`depth` 1), polygons (2) or several polygons (3)."""
         offsets, inner = columns.elements_of(array)
         rows = columns.parents_of(offsets)
         if depth == 3:
@@ -128,7 +128,7 @@ def _covered(edges: _Edges, inside: np.ndarray, on: np.ndarray) -> np.ndarray:
 
 
 def _by_row(edges: _Edges, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return whether each row's point is in the row's own polygons."""
+    """Return for each row whether its point is in its own polygons."""
     owners = edges.rows[edges.polygons[edges.rings]]
     crossed, on = _sides(edges, slice(None), x[owners], y[owners])
     rings = len(edges.holes)

@@ -53,7 +53,7 @@ def _passes(value: int, base: int, odd: int, twos: int) -> bool:
 
 
 def _first_primes(count: int) -> list[int]:
-    """Return the first primes."""
+    """Return the first `count` primes, from 2 on."""
     primes: list[int] = []
     number = 2
     while len(primes) < count:

@@ -201,7 +201,8 @@ def _number(name: str, argument: Argument) -> float:
 
 
 def _distribution(draw: Draw, count: int, result: DataType) -> Callable[..., ScalarCall]:
-    """Return a resolver of random numbers of a distribution with `count` constant parameters."""
+    """Return the resolver of a function such as randNormal: its first `count` arguments are constant parameters of
+    the distribution, from which `draw` draws."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         """Resolve the call. An argument behind the parameters is a tag: calls with different tags draw different
@@ -255,7 +256,7 @@ def _random_bytes(*, printable: bool) -> Callable[[str, Sequence[Argument]], Sca
     """Return the resolver of randomString(length), or with `printable` of randomPrintableASCII(length), in bytes."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call; the length may differ by row. Raises IllegalTypeOfArgument."""
+        """Resolve the call; the length is an argument that may differ by row. Raises IllegalTypeOfArgument."""
         if not isinstance(plain(arguments[0].type), Integer):
             raise IllegalTypeOfArgument(f"{name} takes a length, not {arguments[0].type}.")
         tag = arguments[1].constant if len(arguments) > 1 else None

@@ -84,8 +84,10 @@ _NUMBER = fixed_rule(STRING, (Integer, Float, Decimal), "a number", checked=1)
 
 
 def _rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    """Return String; raise IllegalTypeOfArgument unless the digits are a constant from 0 to 60, IllegalColumn
-    for a column of such numbers."""
+    """Return String.
+
+    Raises IllegalTypeOfArgument unless a number is given, and digits that are a constant from 0 to 60; IllegalColumn
+    for digits that are no constant."""
     if len(types) == 2:
         digits = arguments[1].constant
         if digits is None and types[1] == UINT8:

@@ -42,8 +42,8 @@ def _any_rule(result: DataType) -> scalar.TypeRule:
     """Return the type rule of a function of two shapes of any kind; the result type is `result`."""
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        """Return the result's type. Raises IllegalTypeOfArgument for what is no shape, and for
-        arrays without a name, which may be lines or rings."""
+        """Return the result's type. Raises IllegalTypeOfArgument for a type that is no shape, and for unnamed arrays
+        of points, which may be lines or rings."""
         for data_type in types:
             try:
                 label = shape_of(data_type)
@@ -103,7 +103,7 @@ def _kernel(function: Callable[[scalar.Invocation, Sequence[object]], object]) -
     """Return the kernel that calls `function` with the invocation and the values of each distinct row."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Call the function for each distinct row."""
+        """Call the function once for each distinct row."""
         return values_by_row(arrays, lambda *v: function(call, v), call.result.arrow)
 
     return kernel

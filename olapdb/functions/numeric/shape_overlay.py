@@ -23,7 +23,8 @@ _CLOSED_MIN = 4
 
 @dataclass(frozen=True)
 class EdgePiece:
-    """A part of an edge between two turns or corners; `source` is the shape that it is of."""
+    """A part of an edge between corners of its ring and points where it meets the other shape; `source` is the
+    number, 0 or 1, of its shape."""
 
     start: Pair
     end: Pair
@@ -49,12 +50,12 @@ def union(a: PlaneShape, b: PlaneShape) -> PlaneShape:
 
 
 def intersection(a: PlaneShape, b: PlaneShape) -> PlaneShape:
-    """Return what is in both shapes."""
+    """Return what lies in both of two shapes."""
     return _overlay(a, b, wanted=(1, 1), reverse=False)
 
 
 def difference(a: PlaneShape, b: PlaneShape) -> PlaneShape:
-    """Return what is in the first shape and not in the second."""
+    """Return what lies in the first shape and not in the second."""
     return _overlay(a, b, wanted=(-1, 1), reverse=True)
 
 
@@ -247,8 +248,8 @@ def _as_polygons(rings: list[Ring]) -> list[list[Ring]]:
 
 
 def _surrounds(ring: Ring, hole: Ring) -> bool:
-    """Return whether a hole lies in a ring: by the first of its points and edges' middles that is not
-    on the ring."""
+    """Return whether a hole lies in a ring: the first of the hole's points and edge middles that is not on the ring
+    decides."""
     for a, b in pairwise(hole):
         for point in (a, _inner_point([a, b])):
             place = shape_rings.where_in([ring], point)

@@ -215,8 +215,7 @@ def require_simple(shape: PlaneShape) -> None:
 
 
 def meetings(a: Pair, b: Pair, c: Pair, d: Pair) -> list[Pair]:
-    """Return the points that the edges a-b and c-d share: none, one, or both ends of what they
-    share."""
+    """Return the points that the edges a-b and c-d share: none, one, or the two ends of a common stretch."""
     if max(a[0], b[0]) < min(c[0], d[0]) or max(c[0], d[0]) < min(a[0], b[0]):
         return []
     if max(a[1], b[1]) < min(c[1], d[1]) or max(c[1], d[1]) < min(a[1], b[1]):
@@ -230,7 +229,7 @@ def meetings(a: Pair, b: Pair, c: Pair, d: Pair) -> list[Pair]:
 
 
 def _cross(ends: Sequence[tuple[Pair, float, Pair, Pair]]) -> bool:
-    """Return whether each of two edges has its ends on two sides of the other one."""
+    """Return whether two edges cross inside both: each has its ends on different sides of the other."""
     first, second, third, fourth = (turn for _, turn, _, _ in ends)
     return (first > 0) != (second > 0) and (third > 0) != (fourth > 0)
 

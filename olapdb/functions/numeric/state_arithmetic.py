@@ -59,7 +59,7 @@ def _sum(name: str, left: AggregateFunction, right: AggregateFunction) -> Scalar
     aggregate = _aggregate(left)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Merge the states of each row."""
+        """Merge the two states of each row."""
         return _merged(aggregate, *(columns.as_array(value, rows) for value in values))
 
     return ScalarCall(name, left, kernel)

@@ -51,7 +51,7 @@ def _unkeyed(hashed: _Unkeyed) -> _Keyed:
 
 
 def _by_city(first: np.ndarray, second: np.ndarray, key: Key) -> np.ndarray:
-    """Join two hashes as CityHash does."""
+    """Join two hashes as CityHash does; the key does not count."""
     return city_combined(first, second)
 
 

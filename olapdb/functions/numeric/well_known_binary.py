@@ -55,7 +55,7 @@ _POINT_BYTES = 16
 
 
 class _Reader:
-    """A reader of the shapes of one text of bytes; what follows the shape is not read."""
+    """A reader of one shape in bytes; bytes behind the shape are not read."""
 
     def __init__(self, data: bytes) -> None:
         """Begin at the first byte."""
@@ -197,7 +197,7 @@ def _polygons(array: pa.Array) -> pa.Array:
 
 
 def _points(array: pa.Array) -> pa.Array:
-    """Return the 16 bytes of each point."""
+    """Return the 16 bytes of each point: its two coordinates as Float64, little-endian."""
     numbers = np.stack([columns.numpy_values(field) for field in columns.struct_fields(array)], 1)
     return _fixed(numbers.astype("<f8"), _POINT_BYTES)
 
@@ -222,7 +222,7 @@ def _write_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argu
 
 
 def _write(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return the bytes of each shape."""
+    """Return each shape as WKB: the kernel of wkb."""
     return columns.text(_shapes(arrays[0], _CODES[call.types[0]]))
 
 

@@ -66,7 +66,7 @@ class _Reader:
         return is_next
 
     def expect(self, token: str) -> None:
-        """Go beyond a token. Raises CannotParse for another one."""
+        """Go beyond the next token, which must be this one. Raises CannotParse for another one."""
         if not self.take(token):
             raise self.error(f"expected {token!r}")
 
@@ -249,7 +249,7 @@ def _write_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argu
 
 
 def _write(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return the text of each shape."""
+    """Return the text of each shape: the kernel of wkt."""
     shape = shape_of(call.types[0])
     return pc.binary_join_element_wise(_KEYWORDS[shape], _shape_texts(arrays[0], shape), "")
 

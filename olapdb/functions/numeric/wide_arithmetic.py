@@ -46,7 +46,7 @@ def _binary_rule(operation: str) -> Callable[..., DataType]:
     """Return the type rule of an operation on two integers of which one is wide."""
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        """Return the result's type; raise IllegalTypeOfArgument beside other numbers."""
+        """Return the result's type; raise IllegalTypeOfArgument unless both are integers, one of them wide."""
         if operation == "divide" and any(isinstance(t, Float) for t in types):
             return FLOAT64
         result = wide_arithmetic_type(
@@ -64,7 +64,7 @@ def _unary_rule(operation: str) -> Callable[..., DataType]:
     """Return the type rule of negate (signed), abs (unsigned) or sign (Int8)."""
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        """Return the result's type."""
+        """Return the result's type: Int8 for sign, else an integer of the argument's width."""
         assert isinstance(types[0], WideNumber)
         if operation == "sign":
             return INT8
@@ -74,7 +74,7 @@ def _unary_rule(operation: str) -> Callable[..., DataType]:
 
 
 def _unary(operation: str) -> Callable[[list[pa.Array], Invocation], pa.Array]:
-    """Return the kernel of negate, abs or sign."""
+    """Return the kernel of `operation`, which is negate, abs or sign, on wide integers."""
     change = wide_numbers.negated if operation == "negate" else wide_numbers.magnitudes
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
@@ -89,7 +89,7 @@ def _unary(operation: str) -> Callable[[list[pa.Array], Invocation], pa.Array]:
 
 
 def _binary(operation: str) -> Callable[[list[pa.Array], Invocation], pa.Array]:
-    """Return the kernel of an operation on two integers."""
+    """Return the kernel of an arithmetic operation on two integers, one of them wide."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         """Compute in 256 bits and wrap; raise IllegalDivision for a divisor of 0."""

@@ -39,10 +39,10 @@ def with_wide(definition: ScalarDefinition) -> ScalarDefinition:
 
 
 def _rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    """Return the wider operand's type, signed if one is; a small integer for counted bits.
+    """Return the wider operand's type, signed if one is; a small integer for a count of bits.
 
-    Raises IllegalTypeOfArgument beside other types than integers, and NotSupportedError, as
-    ClickHouse, for tests and a wide number of places."""
+    Raises IllegalTypeOfArgument for operands other than integers. As ClickHouse, raises NotSupportedError for tests
+    of bits and for a wide number of places to shift."""
     numbers = [as_number(t) for t in types]
     for number in numbers:
         if not isinstance(number, Integer | WideNumber):

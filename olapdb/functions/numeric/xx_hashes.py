@@ -94,14 +94,14 @@ def xxh3(values: HashedValues) -> np.ndarray:
 
 
 def avalanche64(total: np.ndarray) -> np.ndarray:
-    """Return XXH64's final mix."""
+    """Return XXH64's final mix (avalanche) of hashes."""
     total = (total ^ (total >> U64(33))) * P2
     total = (total ^ (total >> U64(29))) * P3
     return np.asarray(total ^ (total >> U64(32)))
 
 
 def avalanche(total: np.ndarray) -> np.ndarray:
-    """Return XXH3's final mix."""
+    """Return XXH3's final mix (avalanche) of hashes."""
     total = (total ^ (total >> U64(37))) * U64(0x165667919E3779F9)
     return np.asarray(total ^ (total >> U64(32)))
 

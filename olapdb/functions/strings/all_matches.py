@@ -33,15 +33,15 @@ class PatternMatches:
 
     @property
     def counts(self) -> np.ndarray:
-        """Return how many matches each row has."""
+        """The number of matches in each row."""
         return np.bincount(self.owners, minlength=self.rows)
 
 
 def all_matches(array: pa.Array, pattern: str, groups: int) -> PatternMatches | None:
-    """Return the matches with their first `groups` groups, or None where marks cannot find them.
+    """Return the matches with their first `groups` groups; None if they cannot be found by replacing them with marks.
 
-    That is a pattern that may match nothing, and texts that have nearly all control characters, of
-    which three are the marks. The pattern is one of Python that has so many groups."""
+    That is so for a pattern that may match nothing, and for texts that use nearly all control characters, of which
+    three are the marks. The pattern, one of Python, has at least that many groups."""
     if groups > _GROUPS_MAX or _may_be_empty(pattern):
         return None
     used = np.bincount(columns.bytes_of(array)[1], minlength=256)

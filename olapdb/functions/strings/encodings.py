@@ -48,7 +48,7 @@ def _base58_encoded(value: bytes) -> bytes:
 
 
 def _base58_decoded(value: bytes) -> bytes:
-    """Return the bytes of a base58 text; raise ValueError for another character."""
+    """Return the bytes of a base58 text; raise ValueError for a character that is no digit of base58."""
     number = 0
     for character in value:
         number = number * 58 + _BASE58.index(character)

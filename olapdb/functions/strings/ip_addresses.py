@@ -105,7 +105,7 @@ def _text_to_bytes(otherwise: str) -> scalar.Kernel:
 def _nullable(
     result: DataType, kernel: scalar.Kernel
 ) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """Return the resolver of a function of a text whose result is always Nullable."""
+    """Return the resolver of a function of one text with the kernel; its result is always Nullable(`result`)."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         """Resolve the call as a function with the type `result`, and make the result Nullable."""
@@ -228,7 +228,7 @@ def _in_range_rule(
 
 
 def _in_range(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return whether addresses lie in subnets: isIPAddressInRange. Raises CannotParse."""
+    """Return 1 where an address lies in the subnet, else 0: the kernel of isIPAddressInRange. Raises CannotParse."""
     address, is_ipv4 = _addresses(arrays[0], call.types[0])
     network, network_is_ipv4, lengths = _subnets(arrays[1])
     mask = _prefix_mask(lengths + np.where(network_is_ipv4, 96, 0))

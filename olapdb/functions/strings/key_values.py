@@ -33,9 +33,10 @@ _ESCAPED = dict(
 
 @dataclass(frozen=True)
 class _Grammar:
-    """The characters between key and value, between pairs, and around quoted texts, and what a
-    quote inside of a text means: INVALID ends the pair, ACCEPT is a character, PROMOTE begins a
-    quoted text there."""
+    """The grammar of pairs: the characters between key and value (`colon`), between pairs (`delimiters`) and around
+    quoted texts, and the meaning of a quote inside a text.
+
+    INVALID: it ends the pair; ACCEPT: it is a character; PROMOTE: it begins a quoted text there."""
 
     colon: bytes
     delimiters: bytes

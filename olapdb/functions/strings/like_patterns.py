@@ -21,7 +21,7 @@ _TOKEN = re.compile(r"\\[%_\\]|.", re.DOTALL)
 
 
 def like(array: pa.Array, pattern: str) -> pa.Array:
-    """Return whether each text matches a LIKE pattern."""
+    """Return a boolean for each text: whether it matches the LIKE pattern; NULL for NULL."""
     _check_end(pattern)
     pieces = pieces_of(pattern)
     if pieces is None:
@@ -91,6 +91,6 @@ def _check_end(pattern: str) -> None:
 
 
 def _with_literal_escapes(pattern: str) -> str:
-    """Return the pattern with a doubled backslash where it escapes no wildcard: such a one stands for
-    itself, and Arrow drops it."""
+    """Return the pattern with each backslash doubled that escapes no wildcard: it stands for itself, but Arrow drops
+    it."""
     return _ESCAPE.sub(lambda m: m[0] if m[1] is None else "\\\\" + m[1], pattern)

@@ -66,7 +66,7 @@ def _uuid_text_rule(
 
 
 def _uuid_text(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return the texts of UUIDs from their bytes."""
+    """Return the texts of UUIDs from their 16 bytes: the kernel of UUIDNumToString."""
     raw = _ordered(rendering.fixed_bytes(arrays[0]), call)
     out = np.full((len(raw), 36), ord("-"), np.uint8)
     out[:, _DIGITS] = rendering.hex_matrix(raw, upper=False)
@@ -102,7 +102,7 @@ def _uuid_number_rule(
 
 
 def _uuid_number(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return the bytes of UUIDs."""
+    """Return the 16 bytes of UUIDs: the kernel of UUIDToNum."""
     return _fixed(_ordered(rendering.fixed_bytes(arrays[0]), call))
 
 
@@ -114,7 +114,7 @@ def _time_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argum
 
 
 def _time_of_uuid(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return the milliseconds that UUIDs of version 7 begin with; 0 for other versions."""
+    """Return the time, in Unix milliseconds, in UUIDs of version 7; 0 for other versions."""
     raw = rendering.fixed_bytes(arrays[0]).astype(np.int64)
     milliseconds = np.zeros(len(raw), np.int64)
     for byte in range(6):

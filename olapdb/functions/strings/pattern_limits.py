@@ -24,7 +24,7 @@ def limited(definition: scalar.ScalarDefinition) -> scalar.ScalarDefinition:
     Its last argument is the array of patterns."""
 
     def by_settings(changed: frozenset[str]) -> scalar.Resolver:
-        """Return the resolver under settings that are not at their defaults."""
+        """Return the resolver that checks the limits under the settings `changed`, which are not at their defaults."""
         limits = dict(setting.split("=") for setting in changed if "=" in setting)
 
         def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:

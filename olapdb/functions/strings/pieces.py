@@ -188,8 +188,10 @@ def _quoted(value: bytes) -> bytes:
 
 
 def _translated(text: str, source: str, target: str) -> str:
-    """Return the text with each character of `source` replaced by that of `target` at its place, or
-    dropped if there is none. Raises BadArguments."""
+    """Return the text with each character of `source` replaced by the character of `target` at its place, or dropped if
+    `target` is too short.
+
+    Raises BadArguments."""
     if len(target) > len(source):
         raise BadArguments(
             "The second and third argument of translate have as many characters, or the third fewer."
@@ -198,7 +200,7 @@ def _translated(text: str, source: str, target: str) -> str:
 
 
 def _translate(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Replace bytes by those at their places in the third argument: the kernel of translate."""
+    """Replace each character of the second argument by the one at its place in the third: the kernel of translate."""
 
     def replaced(texts: list[pa.Array], values: list[str]) -> pa.Array:
         """Replace characters in texts by one pair of source and target. Raises BadArguments."""

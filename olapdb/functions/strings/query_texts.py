@@ -111,7 +111,7 @@ def _text_form(*, keeps_names: bool) -> _Form:
 
 
 def _hash_kernel(*, keeps_names: bool) -> scalar.Kernel:
-    """Return the kernel of normalizedQueryHash: SipHash of a form without white space."""
+    """Return the kernel of normalizedQueryHash: SipHash of the query's normal form without white space."""
     form = _Form(b"\0", b"\0", b"\1", keeps_names, False)
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:

@@ -50,14 +50,14 @@ TEXT_ESCAPES = (
 
 @dataclass(frozen=True)
 class Style:
-    """How formats write some values; functions write them the plain way.
+    """The way in which a format writes some values; functions write them in the plain way.
 
-    `times`: the clock (simple), that of UTC with T and Z (iso), or seconds since 1970
-    (unix_timestamp). `zeros`: a decimal has all digits of its scale. `trimmed`: a FixedString has no zero bytes at its end. `doubled_quotes`: a quote
-    within quotes stands twice, and a backslash for itself. `digits`: a float has at most so many behind the
-    point; 0 for as many as it needs. `points`: whole floats and decimals end with a point. `short_times`: a
-    DateTime64 has 0, 3, 6 or 9 digits behind the point, as many as it needs. `spans`: intervals are spans of
-    time, 1.02:03:04."""
+    `times`: the clock (simple), the clock of UTC with T and Z (iso), or seconds since 1970 (unix_timestamp).
+    `zeros`: a decimal has all digits of its scale. `trimmed`: a FixedString has no zero bytes at its end.
+    `doubled_quotes`: a quote within quotes is doubled, and a backslash stands for itself. `digits`: the most digits
+    of a float behind the point; 0 for as many as it needs. `points`: whole floats and decimals end with a point.
+    `short_times`: a DateTime64 has 0, 3, 6 or 9 digits behind the point, as it needs. `spans`: intervals are spans
+    of time, 1.02:03:04."""
 
     times: str = "simple"
     zeros: bool = False

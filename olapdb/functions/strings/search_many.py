@@ -86,13 +86,14 @@ def _positions(case: str, utf8: str) -> Callable[[bytes, list[bytes]], list[int]
 
 
 def _first_position(case: str, utf8: str) -> Callable[[bytes, list[bytes]], int]:
-    """Return the function that finds the leftmost position of any needle, from 1, or 0."""
+    """Return the function that finds the leftmost position, from 1, of any needle in a text; 0 if there is none."""
     positions = _positions(case, utf8)
     return lambda haystack, needles: min((p for p in positions(haystack, needles) if p), default=0)
 
 
 def _first_index(case: str, utf8: str) -> Callable[[bytes, list[bytes]], int]:
-    """Return the function that gives the number, from 1, of the first needle that occurs, or 0."""
+    """Return the function that gives the number, from 1, of the first needle in the list that occurs in a text; 0 if
+    none does."""
     positions = _positions(case, utf8)
 
     def index(haystack: bytes, needles: list[bytes]) -> int:
@@ -120,7 +121,7 @@ def _matching(haystack: bytes, patterns: list[bytes]) -> list[int]:
 
 
 def _count_matches(*, ignore_case: bool) -> Callable[[bytes, bytes], int]:
-    """Return the function that counts matches which are not empty and do not overlap."""
+    """Return the function that counts the matches of a pattern in a text that are not empty and do not overlap."""
 
     def count(haystack: bytes, pattern: bytes) -> int:
         """Count the matches in one text that are not empty and do not overlap."""
@@ -137,7 +138,7 @@ def _count_matches(*, ignore_case: bool) -> Callable[[bytes, bytes], int]:
 
 
 def _count_until_empty(*, ignore_case: bool) -> Callable[[bytes, bytes], int]:
-    """Return the function that counts matches up to the first empty one."""
+    """Return the function that counts the matches of a pattern in a text up to the first empty match."""
 
     def count(haystack: bytes, pattern: bytes) -> int:
         """Count the matches in one text up to the first empty one."""
@@ -156,7 +157,7 @@ def _counting(name: str, *, ignore_case: bool) -> scalar.ScalarDefinition:
 
 
 def _matches(*, ignore_case: bool, negated: bool) -> Callable[[bytes, bytes], int]:
-    """Return the function that tells whether a pattern matches, or with `negated` does not."""
+    """Return the function that gives 1 if a pattern matches a text, else 0; with `negated` the opposite."""
 
     def matches(haystack: bytes, pattern: bytes) -> int:
         """Return 1 if the pattern matches the text (with `negated` if not), else 0."""
@@ -167,7 +168,7 @@ def _matches(*, ignore_case: bool, negated: bool) -> Callable[[bytes, bytes], in
 
 
 def _count_texts(utf8: str) -> Callable[..., int]:
-    """Return the function that counts a needle in a text in any case, from a position on."""
+    """Return the function that counts a needle in a text, ignoring case, from a position on."""
 
     def count(haystack: bytes, needle: bytes, start: int = 1) -> int:
         """Count the occurrences of a needle from position `start`, from 1, on that do not overlap; 0 for the empty
@@ -184,7 +185,7 @@ def _count_texts(utf8: str) -> Callable[..., int]:
 
 
 def _subsequence(case: str, utf8: str) -> Callable[[bytes, bytes], int]:
-    """Return the function that tells whether a text has the needle's characters in this order."""
+    """Return the function that gives 1 if a text has the needle's characters in their order, else 0."""
 
     def contains(haystack: bytes, needle: bytes) -> int:
         """Return 1 if the text has the needle's characters in their order, not necessarily adjacent, else 0."""
@@ -195,7 +196,8 @@ def _subsequence(case: str, utf8: str) -> Callable[[bytes, bytes], int]:
 
 
 def _position_any_case(haystack: bytes, needle: bytes, start: int = 1) -> int:
-    """Return the position, in characters from 1, of a text in any case; 0 if it is absent."""
+    """Return the position, in characters from 1, of the needle in the text from `start` on, ignoring case; 0 if it
+    is absent."""
     text, wanted = text_of(haystack).lower(), text_of(needle).lower()
     begin = max(start - 1, 0)
     return 0 if begin > len(text) else text.find(wanted, begin) + 1

@@ -160,7 +160,7 @@ def _rule(result: DataType) -> scalar.TypeRule:
 
 
 def _pieces_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    """Return two tuples of as many texts as the third argument says, six without one."""
+    """Return the type, two tuples of Strings: as many each as the constant third argument says, 6 without it."""
     _rule(_PAIR)(name, types, arguments)
     count = 6
     if len(arguments) > 2 and arguments[2].constant is not None:

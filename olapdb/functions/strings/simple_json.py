@@ -92,10 +92,9 @@ def _is_true(arrays: list[pa.Array], call: Invocation) -> pa.Array:
 
 
 def _string(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    """Return the field's string, "" if it is none: simpleJSONExtractString.
+    """Return the field's string, "" if its value is no string: the kernel of simpleJSONExtractString.
 
-    Escapes are decoded once for each distinct text that has any.
-    """
+    Escapes are decoded once for each distinct text that has any."""
     distinct = _value(arrays, call, _QUOTED).dictionary_encode()
     quoted = distinct.dictionary
     plain = pc.utf8_slice_codeunits(quoted, 1, -1).cast(pa.string())

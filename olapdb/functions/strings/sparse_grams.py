@@ -97,14 +97,14 @@ class _Rule:
     """The checks of the arguments; the type rule that `check` returns sets `lengths`."""
 
     def __init__(self, arguments: Sequence[Argument]) -> None:
+        """Keep the arguments of the call, whose constants give the lengths."""
         self.lengths: tuple[int, int, int] = (*_LENGTHS, _LENGTHS[0])
 
     def check(self, result: DataType) -> scalar.TypeRule:
-        """Return the type rule that sets the lengths.
+        """Return the type rule, with the type `result`, that sets `lengths` from the constants.
 
-        It raises IllegalTypeOfArgument and IllegalColumn for others than a String and constant
-        integers, BadArguments for lengths in the wrong order.
-        """
+        It raises IllegalTypeOfArgument and IllegalColumn unless a String, then constant integers are given,
+        BadArguments for lengths in the wrong order."""
 
         def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
             """Check the arguments, keep their lengths in `lengths`, and return the result's type.

@@ -32,7 +32,7 @@ def _separated_rule(
     """Return the type rule: two strings (text and separator or pattern), then integers."""
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        """Return the result; raise IllegalTypeOfArgument if any argument is of another type."""
+        """Return the type `result`; raise IllegalTypeOfArgument unless the arguments are two strings, then integers."""
         require(name, types[:2], TEXT_TYPES, "a String")
         require(name, types[2:], Integer, "an integer")
         return result
@@ -43,9 +43,8 @@ def _separated_rule(
 def _split_kernel(split: Callable[[pa.Array, str], pa.Array]) -> Kernel:
     """Return the kernel of a split of (separator, text[, number]).
 
-    `split(texts, separator)` gives lists of pieces. The number bounds the pieces of a text; further
-    ones are dropped.
-    """
+    `split(texts, separator)` gives lists of pieces. The number is the most pieces of a text; further pieces are
+    dropped."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         """Split the texts; a third argument of 0 or less is no bound.
@@ -152,7 +151,7 @@ def _by_regexp(array: pa.Array, pattern: str) -> pa.Array:
 def _may_match_nothing(pattern: str) -> bool:
     """Return whether the pattern may match the empty string; Arrow's split would then never end.
 
-    It may if it matches the empty text after its anchors (^, $, word boundaries) are removed."""
+    Such a pattern matches the empty text once its anchors (^, $, word boundaries) are removed."""
     unanchored = _ANCHORS.sub(lambda m: "(?:)" if m.group(1) else m.group(), pattern)
     return bool(pc.match_substring_regex(pa.scalar(""), unanchored).as_py())
 

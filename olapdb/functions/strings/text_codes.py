@@ -42,10 +42,10 @@ def check_lengths(name: str, left: Codes, right: Codes) -> None:
 
 
 def matrices(left: Codes, right: Codes) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-    """Yield both sides in slices of bounded memory: the rows, and a matrix of each side's codes.
+    """Yield slices of bounded memory: the rows, and a matrix of codes for each side.
 
-    A matrix has the shape (rows, longest text); behind a shorter text it has codes that equal none
-    of the other side."""
+    A matrix has the shape (rows, longest text). Places behind a shorter text hold codes that equal none of the other
+    side's."""
     longest = max(int(np.diff(offsets).max(initial=0)) for _, offsets in (left, right))
     rows = len(left[1]) - 1
     step = max(1, _CELLS_MAX // (longest + 1))

@@ -45,7 +45,7 @@ def _places(data: np.ndarray, separator: bytes) -> np.ndarray:
 
 
 def _kernel(name: str, *, utf8: bool) -> scalar.Kernel:
-    """Return the kernel of substringIndex, or of its form for characters."""
+    """Return the kernel of substringIndex, or with `utf8` of substringIndexUTF8; `name` is the function's."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         """Cut each text before the n-th separator, or for a negative n behind it, counted from the right.

@@ -124,10 +124,9 @@ class Tokenizer:
 
     @staticmethod
     def parse(text: str) -> Tokenizer:
-        """Return the tokenizer of its text, such as `ngrams(4)` or `splitByString([', '])`.
+        """Return the tokenizer that a text such as `ngrams(4)` or `splitByString([', '])` denotes.
 
-        Raises BadArguments for malformed text, and the errors of `of`.
-        """
+        Raises BadArguments for malformed text, and the errors of `of`."""
         call = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*(?:\((.*)\))?\s*", text, re.DOTALL)
         arguments = None if call is None else _literals(call.group(2) or "")
         if call is None or arguments is None:
@@ -320,11 +319,10 @@ def _separators(arguments: Sequence[object]) -> tuple[bytes, ...]:
 
 
 def _regexp(arguments: Sequence[object]) -> tuple[bytes, bool]:
-    """Return the pattern, and whether its matches are the tokens.
+    """Return the pattern, and whether its matches (rather than the text between them) are the tokens.
 
-    Raises BadArguments for a pattern that is missing, empty or no text, or whose matches can be
-    empty while they are the tokens, and the error of a malformed one.
-    """
+    Raises BadArguments for a pattern that is missing, empty or no text, or that can match nothing while its matches
+    are the tokens, and the error of a malformed pattern."""
     pattern = arguments[0] if arguments else b""
     if not isinstance(pattern, bytes) or not pattern:
         raise BadArguments(

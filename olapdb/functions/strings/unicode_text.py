@@ -46,7 +46,7 @@ def _normalizer(form: str) -> Callable[[str], str]:
     """Return the function that brings text into a normal form of Unicode: NFC, NFD, NFKC, NFKD."""
 
     def normalized(text: str) -> str:
-        """Normalize one text."""
+        """Return the text in the normal form."""
         return unicodedata.normalize(form, text)  # type: ignore[arg-type]
 
     return normalized
@@ -65,8 +65,9 @@ def _folded_form(text: str) -> str:
 
 
 def _initials(text: str) -> str:
-    """Return the text with each word in lower case but its first letter; words are made of letters
-    and digits. A sigma at a word's end is as any other."""
+    """Return the text with the first letter of each word in upper case and its other letters in lower case.
+
+    Words are made of letters and digits. A sigma at a word's end is written as any other."""
 
     def cased(match: re.Match[str]) -> str:
         """Return a word with its first letter as a capital."""
@@ -204,7 +205,8 @@ def _compare_rule(
 
 
 def _affix(*, end: bool, folds: bool, utf8: bool) -> scalar.Kernel:
-    """Return the kernel of startsWith, or with `end` of endsWith, that may ignore case."""
+    """Return the kernel of startsWith, or with `end` of endsWith; `folds` ignores case, of ASCII letters or with
+    `utf8` of all."""
 
     def folded(array: pa.Array) -> pa.Array:
         """Return the texts in lower case if the case does not matter."""

@@ -48,10 +48,9 @@ def _behind(array: pa.Array, protocol: str) -> pa.Array:
 
 
 def domain(array: pa.Array) -> pa.Array:
-    """Return the hosts of URLs, with or without a protocol; a text without a dot has none.
+    """Return the hosts of URLs, with or without a protocol; '' for a text without a dot.
 
-    The dot may also be in what stands before @.
-    """
+    The dot may also be in the user name before @."""
     authority = group(_behind(array, _PROTOCOL), _AUTHORITY)
     host = pc.replace_substring_regex(authority, "^.*@", "")
     return pc.if_else(pc.match_substring_regex(authority, r"\.[^.]+$"), host, "")

@@ -45,7 +45,7 @@ def _path(pattern: str) -> Callable[[pa.Array], pa.Array]:
     """Return a function that gives the group `x` of the pattern's match in what follows each URL's `//`."""
 
     def path(array: pa.Array) -> pa.Array:
-        """Cut the protocol off and match the rest."""
+        """Return the pattern's group `x` in the part of each URL that follows `//`."""
         rest = pc.replace_substring_regex(columns.text(array), "^[^/]*//", "", max_replacements=1)
         return group(rest, pattern)
 

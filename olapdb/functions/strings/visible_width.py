@@ -140,7 +140,7 @@ def _visible_width(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     text = as_call(name, _text(parts_of(arguments)[0]))
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Return the columns of each row's text."""
+        """Return how many columns each row's text takes."""
         shown = text.kernel(values, rows, environment)
         single = isinstance(shown, pa.Scalar)
         array = columns.binary(columns.as_array(shown, 1 if single else rows))

@@ -99,7 +99,7 @@ def over_alternatives(name: str, arguments: Sequence[Argument], resolve: Resolve
         result = variant if {*result.alternatives} == {*variant.alternatives} else result
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Compute the function for the rows of each alternative."""
+        """Call the function for the rows of each alternative."""
         constant = all(isinstance(value, pa.Scalar) for value in values)
         count = 1 if constant else rows
         own = columns.as_array(values[at], count)

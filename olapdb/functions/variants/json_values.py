@@ -169,7 +169,8 @@ def _fits_tuple(
 def _fits_scalar(
     reader: TokenReader, tokens: np.ndarray, data_type: types.DataType, parse: variant_texts.Parse
 ) -> np.ndarray:
-    """Return which tokens are values of a type without elements: a string is no number, a number no text."""
+    """Return a mask of the tokens that are values of a type without elements. A string is no number, a number no
+    text; null fits a Nullable type."""
     plain = types.plain(data_type)
     kind = reader.index.kind_of(tokens)
     texts, present = reader.strings(tokens)
