@@ -147,7 +147,7 @@ def _from_utm(easting: float, northing: float, zone: int, half: int | bytes) -> 
 
 
 def _to_mgrs(longitude: float, latitude: float, digits: int = _DIGITS_MAX) -> bytes:
-    """Return the MGRS reference of a place, with `digits` digits for each coordinate."""
+    """Return the MGRS reference of a place, with `digits` digits for each coordinate. Raises the errors of `_check`."""
     _check("geoToMGRS", longitude, latitude)
     if not 0 <= digits <= _DIGITS_MAX:
         raise ArgumentOutOfBound(f"Precision {digits} of geoToMGRS is not between 0 and 5.")

@@ -46,7 +46,9 @@ def _binary_rule(operation: str) -> Callable[..., DataType]:
     """Return the type rule of an operation on two integers of which one is wide."""
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        """Return the result's type; raise IllegalTypeOfArgument unless both are integers, one of them wide."""
+        """Return the result's type, Float64 for a division with a float.
+
+        Raises IllegalTypeOfArgument for any other operand beside a wide integer that is no integer."""
         if operation == "divide" and any(isinstance(t, Float) for t in types):
             return FLOAT64
         result = wide_arithmetic_type(

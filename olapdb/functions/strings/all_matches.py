@@ -40,8 +40,8 @@ class PatternMatches:
 def all_matches(array: pa.Array, pattern: str, groups: int) -> PatternMatches | None:
     """Return the matches with their first `groups` groups; None if they cannot be found by replacing them with marks.
 
-    That is so for a pattern that may match nothing, and for texts that use nearly all control characters, of which
-    three are the marks. The pattern, one of Python, has at least that many groups."""
+    That is so for too many groups, for a pattern that may match nothing, and for texts that use nearly all control
+    characters, of which three are the marks. The pattern, one of Python, has that many groups."""
     if groups > _GROUPS_MAX or _may_be_empty(pattern):
         return None
     used = np.bincount(columns.bytes_of(array)[1], minlength=256)

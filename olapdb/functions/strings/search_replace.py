@@ -82,8 +82,8 @@ def _literal(character: str) -> str:
 def escaped(pattern: str, escape: str) -> str:
     """Return a LIKE pattern in which `escape` is the escape character, rewritten to escape by a backslash.
 
-    Raises BadArguments if `escape` is not one ASCII character, and CannotParseEscapeSequence if it stands before a
-    character that needs no escape."""
+    Raises BadArguments if `escape` is not one ASCII character, and CannotParseEscapeSequence if it is last, or
+    before a character that needs no escape."""
     if len(escape) != 1 or not escape.isascii():
         raise BadArguments(f"The ESCAPE of LIKE is a single ASCII character, not {escape!r}.")
     if escape == "\\":
