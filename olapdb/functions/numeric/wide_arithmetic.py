@@ -48,7 +48,7 @@ def _binary_rule(operation: str) -> Callable[..., DataType]:
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
         """Return the result's type, Float64 for a division with a float.
 
-        Raises IllegalTypeOfArgument for any other operand beside a wide integer that is no integer."""
+        Raises IllegalTypeOfArgument for an operand beside the wide integer that is no integer."""
         if operation == "divide" and any(isinstance(t, Float) for t in types):
             return FLOAT64
         result = wide_arithmetic_type(
