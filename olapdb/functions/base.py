@@ -44,7 +44,8 @@ class Environment:
     """The settings of the called function that are not at their defaults: `name`, or `name=value`."""
 
     def setting(self, name: str, default: str) -> str:
-        """Return the value of a setting of the called function."""
+        """Return the value of the setting `name` that the called function reads; `default` if the setting is at its
+        default."""
         for item in self.changed:
             if item.startswith(f"{name}="):
                 return item[len(name) + 1 :]
@@ -52,13 +53,13 @@ class Environment:
 
     @property
     def of_warehouse(self) -> Environment:
-        """The same values in the warehouse's zone, in which keys, indexes and defaults are computed."""
+        """The same values with the warehouse's time zone, in which keys, indexes and defaults are computed."""
         if self.stored_zone is None:
             return self
         return replace(self, zone=self.stored_zone, stored_zone=None)
 
     def in_zone(self, zone: str) -> Environment:
-        """Return the same values for a query in another zone; '' is the warehouse's."""
+        """Return the same values for a query in the time zone `zone`; '' is the warehouse's zone."""
         own = self.of_warehouse
         return replace(own, zone=zone, stored_zone=own.zone) if zone not in ("", own.zone) else own
 
@@ -118,8 +119,8 @@ class Groups:
 
     @cached_property
     def sums(self) -> dict[Hashable, tuple[pa.Array, pa.Array]]:
-        """Columns of the rows and their sums by group, by a key that `sum_by_group` makes: `sum(x), avg(x)` adds
-        x up once."""
+        """A cache of sums by group, with the summed columns, that `sum_by_group` fills: `sum(x), avg(x)` adds x up
+        once."""
         return {}
 
     @cached_property
@@ -154,10 +155,9 @@ class Groups:
 
 @dataclass(frozen=True)
 class AceroAggregation:
-    """The aggregation of one leaf of a state by Acero: a hash aggregate `function` with `options`.
+    """A hash aggregate `function` of Acero, with `options`, that computes one leaf of a state.
 
-    `argument` is the index of the argument, None for a bare count.
-    """
+    `argument` is the index of the argument, None for a bare count."""
 
     argument: int | None
     function: str
@@ -166,7 +166,8 @@ class AceroAggregation:
 
 @dataclass(frozen=True)
 class TotalsOfState:
-    """The totals of groups that states are made of, and the function that makes them of the totals' values."""
+    """Totals by group from which the states of an aggregate follow, and the function that makes the states from the
+    totals' values."""
 
     totals: Sequence[Total]
     states: Callable[[Sequence[np.ndarray]], pa.Array]
@@ -202,57 +203,58 @@ class Aggregate(ABC):
 
     @property
     def state_key(self) -> Hashable | None:
-        """A key shared by aggregates with equal states of equal arguments, or None.
+        """A key that aggregates with equal states for equal arguments share; None if there is none.
 
-        Such aggregates (quantiles of several levels) also merge alike, so that states are computed
-        once.
-        """
+        Such aggregates (quantiles of several levels) also merge alike, so that states are computed once."""
         return None
 
     @property
     def skips_nulls(self) -> bool:
-        """Return whether `state` of one argument skips NULLs while it reads, so that dropping the
-        rows first would cost more."""
+        """Whether `state` of one argument skips NULLs while it reads, so that it costs more to drop these rows
+        first."""
         return False
 
     @property
     def ignores_repeats(self) -> bool:
-        """Return whether the states of one argument depend on the set of its values that are not NULL
-        alone, so that each may be given once."""
+        """Whether the state of one argument depends only on the set of its values that are not NULL, so that each
+        value may be given once."""
         return False
 
     @property
     def keeps_distinct(self) -> bool:
-        """Return whether the states have the distinct values of the arguments, or a sample of them: repeats are
-        found by codes sooner than by wide numbers."""
+        """Whether the states have the distinct values of the arguments, or a sample of them. Then repeats are found
+        faster by codes than by wide numbers."""
         return False
 
     def of_distinct(
         self, values: pa.Array, offsets: np.ndarray, codes: np.ndarray
     ) -> pa.Array | None:
-        """Return the results of groups from their distinct arguments, if `keeps_distinct` and the aggregate need not
-        make states for it, else None. `offsets` cut `codes`, each a position in `values`, into groups."""
+        """Return the results of groups from their distinct arguments; None unless `keeps_distinct` and the aggregate
+        can do so without states.
+
+        `offsets` cut `codes`, each of which is a position in `values`, into groups."""
         return None
 
     def of_marked(self, values: pa.Array, marks: np.ndarray) -> pa.Array | None:
-        """Return what `of_distinct` does. `marks` has the distinct arguments of each group as bits of words, uint64 of
-        shape (groups, words): the lowest bit of the first one stands for the first of `values`. None where the
-        aggregate wants the codes."""
+        """Return what `of_distinct` returns; None where the aggregate needs the codes.
+
+        `marks` has the distinct arguments of each group as bits, uint64 of shape (groups, words): the lowest bit of
+        the first word stands for the first of `values`."""
         return None
 
     @property
     def takes_dictionaries(self) -> bool:
-        """Return whether `state` takes a text argument as a dictionary, too."""
+        """Whether `state` also takes a text argument as an Arrow dictionary."""
         return False
 
     @property
     def takes_mask(self) -> bool:
-        """Return whether the last argument is a condition, of which `state` and `totals` take a mask, too."""
+        """Whether the last argument is a condition, which `state` and `totals` also take as a mask."""
         return False
 
     @property
     def takes_short_decimals(self) -> bool:
-        """Return whether `state` takes decimals of at most 18 digits in their short form of 64 bits, too."""
+        """Whether `state` also takes decimals of at most 18 digits as 64-bit integers."""
         return False
 
     @abstractmethod
@@ -268,15 +270,16 @@ class Aggregate(ABC):
         """Return the result of each state, of `result_type.arrow`, in order."""
 
     def totals(self, arguments: Sequence[pa.Array]) -> TotalsOfState | None:
-        """Return the totals that the states of these arguments are made of, or None if they are not. The states
-        equal those of `state`; a kernel computes the totals of all aggregates of a node in one pass."""
+        """Return the totals of which the states of these arguments are made; None if they are not made of totals.
+
+        The states equal those of `state`; a kernel computes the totals of all aggregates of a node in one pass."""
         return None
 
     def states_of_extremes(
         self, arguments: Sequence[pa.Array], choose: ChooseRows
     ) -> pa.Array | None:
-        """Return the states of sets of rows from the one row of each that has the extreme key, which `choose` finds;
-        None if the state is not that of one row."""
+        """Return the states of sets of rows, each made of the one row that has the extreme key, which `choose`
+        finds; None if a state is not that of one row."""
         return None
 
     def acero(self) -> tuple[AceroAggregation, ...] | None:

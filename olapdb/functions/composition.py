@@ -20,8 +20,8 @@ Compute = Callable[[Sequence[Column], int, Environment], Column]
 
 @dataclass(frozen=True)
 class Term:
-    """A part of a composition: its type, its value if it is a constant, and how it is computed from
-    the arguments of the whole."""
+    """A part of a composition: its type, its value if it is a constant, and the function that computes it from the
+    arguments of the composed function."""
 
     type: DataType
     constant: pa.Scalar | None
@@ -43,7 +43,7 @@ def call(name: str, *parts: Term) -> Term:
     inner = resolve_scalar(name, [Argument(part.type, part.constant) for part in parts])
 
     def compute(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Compute the parts, then the function of them."""
+        """Compute the parts, and call the function with their values."""
         computed = [part.compute(values, rows, environment) for part in parts]
         return inner.kernel(computed, rows, environment)
 
@@ -55,17 +55,17 @@ def call(name: str, *parts: Term) -> Term:
 
 
 def parts_of(arguments: Sequence[Argument]) -> list[Term]:
-    """Return the arguments of a call as parts."""
+    """Return the arguments of a call as parts that take their values."""
     return [_argument(at, argument) for at, argument in enumerate(arguments)]
 
 
 def _argument(at: int, argument: Argument) -> Term:
-    """Return the part that is argument `at`."""
+    """Return the part that takes the value of argument number `at`, from 0."""
     return Term(argument.type, argument.constant, lambda values, rows, environment: values[at])
 
 
 def as_call(name: str, whole: Term) -> ScalarCall:
-    """Return a composition as the call of a function."""
+    """Return a composition as the call of the function `name`."""
     return ScalarCall(name, whole.type, whole.compute, whole.volatility)
 
 
@@ -83,7 +83,7 @@ def compose(
     A `standard` one is NULL for a bare NULL, and a LowCardinality where `define` makes it one."""
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call by composing the arguments."""
+        """Resolve the call: build the composition of the arguments."""
         if not standard:
             return as_call(spelt, build(*parts_of(arguments)))
         if any(isinstance(plain(argument.type), Nothing) for argument in arguments):

@@ -19,8 +19,8 @@ else:
 
 
 def exported(array: pa.Array, data_type: DataType) -> pa.Array:
-    """Return a column in Arrow as users get it, of `exported_type`: values of JSON and of a Dynamic as texts, Enums
-    as texts, times as durations."""
+    """Return a column in Arrow as users get it, of `exported_type`: JSON, Dynamic and Enum values as texts, times of
+    day as durations."""
     if any_part(data_type, (Dynamic, Json)):
         array, data_type = dynamic_edges.with_texts(array, data_type)
     return arrow_forms.exported(array, data_type)

@@ -40,7 +40,7 @@ def definitions_of(module: str) -> tuple[ScalarDefinition, ...]:
 
 
 def by_name(definitions: Iterator[ScalarDefinition]) -> Mapping[str, ScalarDefinition]:
-    """Return the definitions by name and alias; a case-insensitive name in lower case behind \\0."""
+    """Return the definitions by name and by alias; a name matched in any case is in lower case behind a zero byte."""
     table: dict[str, ScalarDefinition] = {}
     for definition in definitions:
         for name in (definition.name, *definition.aliases):
@@ -52,5 +52,5 @@ def by_name(definitions: Iterator[ScalarDefinition]) -> Mapping[str, ScalarDefin
 
 @cache
 def table_of(module: str) -> Mapping[str, ScalarDefinition]:
-    """Return the definitions of one module, see `by_name`."""
+    """Return the definitions of one module by name, as `by_name` has them."""
     return by_name(iter(definitions_of(module)))

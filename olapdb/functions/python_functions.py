@@ -42,15 +42,16 @@ class PythonFunction:
         return ScalarDefinition(self.name, self._resolve, count, count)
 
     def _resolve(self, name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Return the call. Its volatility keeps it from being folded unless the function is pure."""
+        """Return the call for these arguments. Unless the function is pure, its volatility keeps the optimizer from
+        computing it once."""
         volatility: Volatility = "pure" if self.pure else "row"
         return ScalarCall(name, self.returns, self._kernel, volatility)
 
     def _kernel(self, arguments: Sequence[Column], rows: int, environment: Environment) -> Column:
         """Call the code for a block of rows; return an array of `returns.arrow`.
 
-        Raises PythonFunctionFailed for an exception of the code, for another number of values, and
-        for a value that is none of the type."""
+        Raises PythonFunctionFailed if the code raises, returns another number of values than rows, or a value that
+        does not fit the type."""
         try:
             if self.vectorized:
                 values = self.handler(*(_array(a, rows) for a in arguments))
@@ -66,7 +67,8 @@ class PythonFunction:
         return self._result(values, rows)
 
     def _aggregate(self, group: Iterable[Any] | None) -> Any:
-        """Return the result of one group's values; several parameters arrive as tuples."""
+        """Return the result of one group's values, which a new object of the code's class accumulates; several
+        parameters arrive as tuples. None stands for no values."""
         accumulator = self.handler()
         for value in group or ():
             if self.parameters > 1:
@@ -76,7 +78,8 @@ class PythonFunction:
         return accumulator.finish()
 
     def _result(self, values: Any, rows: int) -> pa.Array:
-        """Return the code's values as an array of the declared type."""
+        """Return the values that the code returned as an array of the declared type. Raises PythonFunctionFailed for
+        values that do not fit, or another number than `rows`."""
         kind = self.returns.arrow
         try:
             if isinstance(values, pa.ChunkedArray):
@@ -93,7 +96,7 @@ class PythonFunction:
         return array
 
     def _failed(self, reason: str) -> errors.PythonFunctionFailed:
-        """Return the error about the function."""
+        """Return the PythonFunctionFailed error that names the function and the reason."""
         return errors.PythonFunctionFailed(f"The Python function {self.name} failed: {reason}.")
 
 

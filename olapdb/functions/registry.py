@@ -132,7 +132,7 @@ def _definitions_by_name() -> Mapping[str, ScalarDefinition]:
 
 @cache
 def _places() -> Mapping[str, str]:
-    """Return the module that defines a name, for each name of the index as `by_name` has it."""
+    """Return the module that defines each name of the index; names are as `by_name` spells them."""
     places = {name: module for module, names in NAMES.items() for name in names.split()}
     caseless = CASE_INSENSITIVE.items()
     places.update((f"\0{name}", module) for module, names in caseless for name in names.split())
@@ -145,8 +145,8 @@ def _lambda_definitions() -> Mapping[str, LambdaDefinition]:
 
 
 def _is_indexed(name: str) -> bool:
-    """Return whether the name is known without the modules of all functions: it is in the index,
-    or that of an aggregate or a window function."""
+    """Return whether the name is known without importing the modules of all functions: it is in the index, or an
+    aggregate's or window function's name."""
     places = _places()
     known = name in places or f"\0{name.lower()}" in places or name in LAMBDAS
     return known or is_aggregate(name) or find_window(name) is not None
@@ -167,7 +167,7 @@ def find(name: str) -> ScalarDefinition | None:
 
 
 def find_lambda(name: str) -> LambdaDefinition | None:
-    """Return the form of a function that takes a lambda, or None if it has none."""
+    """Return the definition of a function that takes a lambda, or None if the function takes none."""
     if name not in LAMBDAS and _is_indexed(name):
         return None
     return _lambda_definitions().get(name)
@@ -185,7 +185,8 @@ def function_names() -> tuple[str, ...]:
 
 
 def function_descriptions() -> list[tuple[str, bool, str]]:
-    """Return (name, whether its case is ignored, alias target or "") of all functions, by name."""
+    """Return (name, whether its case is ignored, the name that it is an alias of, or "") of all functions, sorted by
+    name."""
     descriptions = []
     for name in function_names():
         definition = find(name)
@@ -230,7 +231,7 @@ def resolve_scalar(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _call(definition: ScalarDefinition, name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Return the call of a definition, written as `name`. Raises its errors."""
+    """Return the call of a definition for these arguments, written as `name`. Raises the errors of `resolve_scalar`."""
     if definition.name in ORDERING:
         refuse_order_within(definition.name, [a.type for a in arguments])
     if any(isinstance(plain(a.type), Dynamic | Json) for a in arguments) and (
@@ -279,8 +280,8 @@ ORDERING = frozenset(
 
 
 def refuse_order_within(name: str, types: Sequence[DataType]) -> None:
-    """Raise NotSupportedError for a function of order of arrays, tuples or maps with a Dynamic or a JSON in them,
-    whose Arrow form has another order."""
+    """Raise NotSupportedError if the function `name` compares or sorts arrays, tuples or maps that hold a Dynamic or
+    a JSON: their Arrow form has another order."""
     for given_type in types:
         if not isinstance(plain(given_type), Dynamic | Json) and any_part(
             given_type, (Dynamic, Json)
@@ -314,14 +315,15 @@ def _under_settings(name: str) -> ScalarDefinition:
     resolver = definition.resolver
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the function; its kernel finds the settings in its environment."""
+        """Resolve the function under these settings; its kernel finds them in its environment."""
         return function_settings.under_settings(resolver(spelt, arguments), name, changed)
 
     return replace(definition, resolver=resolve)
 
 
 def _of_variant(definition: ScalarDefinition, arguments: Sequence[Argument]) -> ScalarCall:
-    """Return the call of a function of a Variant: that of each alternative; a conversion is a cast."""
+    """Return the call of a function of a Variant: the function of each alternative; a conversion such as toUInt64
+    casts instead."""
     name = definition.name
     if _CONVERSION.fullmatch(name) and isinstance(plain(arguments[0].type), Variant):
         return variant_calls.of_conversion(
@@ -339,9 +341,9 @@ _CONVERSION = re.compile(
 
 
 def _may_have_null_tuples(name: str, arguments: Sequence[Argument]) -> bool:
-    """Return whether a tuple among the arguments may be NULL, or the number of a function of both.
+    """Return whether an argument may be a NULL tuple, or for a function of a tuple and a number a NULL number.
 
-    An element that a tuple lacks has its default, also for a tuple that is NULL."""
+    Not for tupleElement with a default, which also stands for an element of a NULL tuple."""
     if name == "tupleElement" and len(arguments) == 3:
         return False
     if name in _BY_NUMBER and any(is_nullable(a.type) for a in arguments):
@@ -356,8 +358,8 @@ def _has_nullable_parameter(name: str, arguments: Sequence[Argument]) -> bool:
 
 
 def _resolved(definition: ScalarDefinition, name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve the call. Raises IllegalTypeOfArgument, as ClickHouse does, for too many arguments of
-    a function that may take a lambda: the first one should have been it."""
+    """Resolve the call. For too many arguments of a function that may take a lambda it raises IllegalTypeOfArgument,
+    as ClickHouse does: the first argument should have been the lambda."""
     try:
         return definition.resolve(name, arguments)
     except NumberOfArgumentsDoesntMatch as error:
@@ -367,7 +369,7 @@ def _resolved(definition: ScalarDefinition, name: str, arguments: Sequence[Argum
 
 
 def _of_bytes(definition: ScalarDefinition, name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve the call with each Bool as a UInt8, which it is in ClickHouse."""
+    """Resolve the call with UInt8 in place of each Bool argument, as ClickHouse does."""
     bools = [isinstance(plain(a.type), Boolean) for a in arguments]
     numbers = [
         replace(

@@ -69,10 +69,10 @@ Resolver: TypeAlias = Callable[[str, Sequence[Argument]], ScalarCall]
 
 @dataclass(frozen=True)
 class ScalarDefinition:
-    """A function by name with its bounds on the number of arguments; `maximum` None: no bound.
+    """A function by name, with bounds on its number of arguments; `maximum` None: no bound.
 
-    `few` and `many` are the errors for a number of arguments below and above the bounds.
-    `by_settings` gives the resolver under settings that are not at their defaults."""
+    `few` and `many` are the error classes for a number of arguments below and above the bounds. `by_settings` gives
+    the resolver for settings that are not at their defaults."""
 
     name: str
     resolver: Resolver
@@ -87,8 +87,7 @@ class ScalarDefinition:
     def resolve(self, name: str, arguments: Sequence[Argument]) -> ScalarCall:
         """Return the call for these arguments; its kernel raises only errors of `olapdb.errors`.
 
-        Raises `few` or `many` for a number outside the bounds, or the resolver's error.
-        """
+        Raises `few` or `many` for a number of arguments outside the bounds, or the resolver's error."""
         self._check_count(name, len(arguments))
 
         def describe() -> str:
@@ -119,8 +118,8 @@ def with_count_errors(
     few: type[errors.ProgrammingError] = errors.NumberOfArgumentsDoesntMatch,
     many: type[errors.ProgrammingError] = errors.NumberOfArgumentsDoesntMatch,
 ) -> tuple[ScalarDefinition, ...]:
-    """Return the definitions with other errors for a wrong number of arguments, as ClickHouse has
-    them."""
+    """Return the definitions with these error classes for too few and too many arguments, which differ in ClickHouse
+    by function."""
     return tuple(replace(definition, few=few, many=many) for definition in definitions)
 
 
@@ -128,7 +127,7 @@ def _translating_errors(call: ScalarCall, describe: Callable[[], str]) -> Scalar
     """Return the call with a kernel that raises errors of Python and Arrow as `olapdb.errors`."""
 
     def run(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Run the kernel; raise a foreign error as one of `olapdb.errors`."""
+        """Run the kernel; raise an error of Python or Arrow as one of `olapdb.errors`."""
         try:
             return call.kernel(values, rows, environment)
         except (*errors.FOREIGN, pa.ArrowException) as error:
@@ -152,13 +151,13 @@ def define(
 ) -> ScalarDefinition:
     """Define a function with ClickHouse's usual treatment of NULL, LowCardinality and constants.
 
-    `count` is the number of arguments, or its bounds. `insensitive`: the name is matched in any
-    case. `drops_dictionary`: the result is never a LowCardinality. Either `kernel` or `native` computes the values; see their types.
-    """
+    `count` is the number of arguments, or its bounds. `insensitive`: the name is matched in any case.
+    `drops_dictionary`: the result is never a LowCardinality. Either `kernel` or `native` computes the values; see
+    their types."""
     minimum, maximum = count if isinstance(count, tuple) else (count, count)
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call with the usual treatment."""
+        """Resolve the call by `standard_call`."""
         call = standard_call(spelt, arguments, rule, kernel, native, monotonic, keeps_constants)
         return without_dictionary(call) if drops_dictionary else call
 
@@ -203,14 +202,14 @@ def standard_call(
 def strict_call(
     definition: ScalarDefinition, name: str, arguments: Sequence[Argument]
 ) -> ScalarCall:
-    """Return the call of a function that takes no NULL: its rows with a NULL in any argument are
-    NULL."""
+    """Return the call of a function that accepts no NULL: a row with a NULL in any argument gives NULL, and the
+    function sees the other rows."""
     if any(isinstance(plain(a.type), Nothing) for a in arguments):
         return standard_call(name, arguments, NULL_TYPE, None)
     call = definition.resolve(name, [replace(a, type=plain(a.type)) for a in arguments])
 
     def kernel(arrays: list[Column], invocation: Invocation) -> pa.Array:
-        """Compute the rows without NULL."""
+        """Run the function on the rows without NULL."""
         result = call.kernel(arrays, invocation.rows, invocation.environment)
         return columns.as_array(result, invocation.rows)
 
@@ -218,7 +217,7 @@ def strict_call(
 
 
 def without_dictionary(call: ScalarCall) -> ScalarCall:
-    """Return the call with a result that is no LowCardinality."""
+    """Return the call with a result type that is not LowCardinality."""
     if isinstance(call.type, LowCardinality):
         return replace(call, type=call.type.inner)
     return call
@@ -263,12 +262,12 @@ def null_safe(
 
 
 def _nulls_as_default(array: pa.Array, data_type: DataType) -> pa.Array:
-    """Return the column with the type's default in place of NULLs."""
+    """Return the column with NULLs replaced by the type's default."""
     return array.fill_null(default_value(data_type)) if array.null_count else array
 
 
 def _all_null(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-    """Return the constant NULL: the kernel of every call with a bare NULL."""
+    """Return the constant NULL: the kernel of every call that has a NULL without a type among its arguments."""
     return pa.scalar(None, pa.null())
 
 
@@ -316,9 +315,7 @@ def fixed_rule(
     """
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        """Return the result; raise IllegalTypeOfArgument if any checked argument is of no such
-        kind.
-        """
+        """Return the constant result type; raise IllegalTypeOfArgument if a checked argument is of another kind."""
         require(name, types[:checked], kinds, wanted)
         return result
 
@@ -326,7 +323,8 @@ def fixed_rule(
 
 
 def _not_constant(value: pa.Scalar | None) -> type[errors.ProgrammingError]:
-    """Return the error class for an argument that must be a constant, as ClickHouse chooses it."""
+    """Return the error class, as in ClickHouse, for an argument that must be a constant: IllegalColumn if it is
+    none, IllegalTypeOfArgument for a constant of the wrong type."""
     return errors.IllegalColumn if value is None else errors.IllegalTypeOfArgument
 
 

@@ -39,7 +39,8 @@ _SECONDS = {
 
 
 def _require(place: int, data_type: DataType, *, time: bool, number: bool) -> None:
-    """Raise BadArguments unless an argument is a time or a number, as the flags say."""
+    """Raise BadArguments unless argument number `place` is of a type that the flags allow: a time, a number, or
+    either."""
     fits = (time and isinstance(data_type, _TIMES)) or (number and isinstance(data_type, _NUMBERS))
     if not fits:
         kinds = ["DateTime or DateTime64"] * time + ["a number"] * number
@@ -60,9 +61,10 @@ def _floats(array: pa.Array) -> np.ndarray:
 
 
 class _Decay:
-    """How much less a value counts after a time: by the factor e after each `length`."""
+    """The exponential decay of values over time: by the factor e for each `length` of time."""
 
     def __init__(self, times: np.ndarray, length: float) -> None:
+        """Keep the times of the rows and the length, both in seconds or in the unit of the numbers."""
         self._times, self._length = times, np.float64(length)
 
     def factors(self, earlier: np.ndarray, later: np.ndarray) -> np.ndarray:
@@ -72,11 +74,12 @@ class _Decay:
     def combined(
         self, values: np.ndarray, frames: Frames, join: Callable[..., np.ndarray], empty: float
     ) -> np.ndarray:
-        """Return the values of each frame, decayed until the frame's last row, joined by a ufunc.
+        """Return for each frame its values, decayed until the frame's last row, joined by a ufunc such as np.add;
+        `empty` for an empty frame.
 
-        A table holds for each row the join of the 2^k rows that end there, as of that row. Each
-        frame is the join of such runs, one for each bit of its number of rows; no product of the
-        passes can overflow as prefix sums of growing exponentials would."""
+        A table holds for each row the join of the 2^k rows that end there, decayed until that row. Each frame is the
+        join of such runs, one for each bit of its number of rows. No product can overflow, as prefix sums of growing
+        exponentials would."""
         lengths = np.maximum(frames.ends - frames.starts, 0)
         last = np.maximum(frames.ends - 1, 0)
         places, result = last.copy(), np.full(len(values), empty)
@@ -96,7 +99,7 @@ class _Decay:
 
 
 def _decayed(name: str, *, has_value: bool) -> WindowDefinition:
-    """Define exponentialTimeDecayed… of (length)(value, time), or of (length)(time) alone."""
+    """Define an exponentialTimeDecayed… function of (length)(value, time), or without `has_value` of (length)(time)."""
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> WindowFunction:
         """Resolve the function; raise CannotConvertType for a length that is no number."""
@@ -110,7 +113,7 @@ def _decayed(name: str, *, has_value: bool) -> WindowDefinition:
         _require(len(types) - 1, types[-1], time=True, number=True)
 
         def kernel(values: Sequence[pa.Array], frames: Frames) -> pa.Array:
-            """Return the sum, count, average or maximum of each row's frame, decayed."""
+            """Return the decayed sum, count, average or maximum of each row's frame."""
             decay = _Decay(_floats(values[-1]), float(length))
             numbers = _floats(values[0]) if has_value else np.ones(frames.rows)
             with np.errstate(all="ignore"):
@@ -133,9 +136,10 @@ def _decayed(name: str, *, has_value: bool) -> WindowDefinition:
 
 
 def _derivative(name: str, arguments: Sequence[Argument]) -> WindowFunction:
-    """Resolve nonNegativeDerivative(value, time[, interval]): how much the value grew since the row
-    before in the partition, for each interval, a second if there is none; 0 if it fell or time did
-    not pass."""
+    """Resolve nonNegativeDerivative(value, time[, interval]): the growth of the value since the partition's previous
+    row, per interval (a second by default).
+
+    It is 0 for the first row, and where the value fell or time did not pass."""
     _require(0, arguments[0].type, time=False, number=True)
     _require(1, arguments[1].type, time=True, number=False)
     seconds = _seconds(name, arguments[2]) if len(arguments) > 2 else 1.0

@@ -37,7 +37,7 @@ _PIECES = ("splitby_max_substrings_includes_remaining_string",)
 
 
 def _read_by() -> Mapping[str, tuple[str, ...]]:
-    """Return the settings that each function reads, by its name in lower case."""
+    """Return the names of the settings that each function reads, by the function's name in lower case."""
     suffixes = ("", "ornull", "orzero", "ordefault")
     groups: tuple[tuple[tuple[str, ...], Iterable[str]], ...] = (
         (_OF_FORMATTING, ("formatdatetime", "date_format", "fromunixtimestamp", "from_unixtime")),
@@ -130,8 +130,11 @@ def name_with_settings(
     arguments: Sequence[DataType] = (),
     target: DataType | None = None,
 ) -> str:
-    """Return the name of a call under settings, whose values `value` returns: a Bool stands by its name,
-    another one as `name=value`. `arguments` has the types of the call's arguments, `target` that of a CAST."""
+    """Return the name of a call under settings, whose values `value` returns. A Bool setting is written as its name,
+    any other as `name=value`.
+
+    `arguments` has the types of the call's arguments, `target` that of a CAST. A call at the defaults keeps its
+    name."""
     read = _READ_BY.get(function.lower(), ())
     for part, names in _OF_TARGETS:
         if target is not None and any_part(target, (part,)):
@@ -146,14 +149,15 @@ def name_with_settings(
 
 
 def changed_settings(names: Iterable[str], value: Callable[[str], SettingValue]) -> tuple[str, ...]:
-    """Return the settings that are not at their defaults, as a call's name and an Environment have them."""
+    """Return which of the settings `names` are not at their defaults, written as in the name of a call and in an
+    Environment."""
     given = [(name, value(name)) for name in names]
     changed = [(name, value) for name, value in given if value != SESSION_SETTINGS[name].default]
     return tuple(name if isinstance(value, bool) else f"{name}={value}" for name, value in changed)
 
 
 def settings_in_name(name: str) -> tuple[str, frozenset[str]]:
-    """Return the function's name in a call's, and the settings that are not at their defaults."""
+    """Split the name of a call: return the function's name, and the settings in it that are not at their defaults."""
     function, *changed = name.split(" ")
     if changed and FUNCTION_SETTINGS.issuperset(setting.partition("=")[0] for setting in changed):
         return function, frozenset(changed)
@@ -161,7 +165,7 @@ def settings_in_name(name: str) -> tuple[str, frozenset[str]]:
 
 
 def under_settings(call: ScalarCall, name: str, changed: frozenset[str]) -> ScalarCall:
-    """Return the call with its name, whose kernel finds the settings in its environment."""
+    """Return the call, named `name`, whose kernel finds the settings `changed` in its environment."""
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
         """Run the kernel under the settings."""

@@ -55,8 +55,7 @@ WindowKernel = Callable[[Sequence[pa.Array], Frames], pa.Array]
 class WindowFunction:
     """A window function resolved for its argument types.
 
-    `whole_partition`: it ignores the frame, and the query may not specify one.
-    """
+    `whole_partition`: the function ignores the frame, and the query may not specify one."""
 
     name: str
     type: DataType
@@ -66,10 +65,10 @@ class WindowFunction:
 
 @dataclass(frozen=True)
 class WindowDefinition:
-    """A window function by name with its bounds on the number of arguments.
+    """A window function by name, with bounds on its number of arguments.
 
-    `parameters`: how many constants it takes in parentheses of their own; `resolve` gets them before
-    the arguments."""
+    `parameters` is the number of constants that it takes in parentheses of their own, as in f(10)(x); `resolve` gets
+    them before the arguments."""
 
     name: str
     resolve: Callable[[str, Sequence[Argument]], WindowFunction]

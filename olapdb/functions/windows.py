@@ -35,11 +35,10 @@ def find_window(name: str) -> WindowDefinition | None:
 def resolve_window(
     name: str, arguments: Sequence[Argument], parameters: Sequence[Argument] = ()
 ) -> WindowFunction:
-    """Return the function for these arguments and parameters; the name must be known.
+    """Return the window function for these arguments and parameters; the name must be known.
 
-    Raises NumberOfArgumentsDoesntMatch and TooManyArguments, or the definition's error for arguments that do not fit:
-    IllegalTypeOfArgument, BadArguments, NoCommonType.
-    """
+    Raises NumberOfArgumentsDoesntMatch, TooFewArguments and TooManyArguments, or the definition's error for
+    arguments that do not fit: IllegalTypeOfArgument, BadArguments, NoCommonType."""
     definition = find_window(name)
     assert definition is not None, name
     if not definition.minimum <= len(arguments) <= definition.maximum:
@@ -67,7 +66,7 @@ def resolve_window(
 def _ranking(
     name: str, data_type: DataType, compute: Callable[[Frames], np.ndarray]
 ) -> WindowDefinition:
-    """Define a function without arguments that numbers or ranks the rows of each partition."""
+    """Define a function without arguments whose value for each row `compute` derives from the partitions and peers."""
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> WindowFunction:
         """Resolve the function, which has no arguments."""
@@ -104,18 +103,15 @@ def _percent_rank(frames: Frames) -> np.ndarray:
 
 
 def _cume_dist(frames: Frames) -> np.ndarray:
-    """Return the share of the partition's rows that come before a row or are its peers."""
+    """Return the share, 0 to 1, of the partition's rows that come before a row or are its peers."""
     size = frames.partition_ends - frames.partition_starts
     return np.asarray((frames.peer_ends - frames.partition_starts) / size)
 
 
 def _ntile(name: str, arguments: Sequence[Argument]) -> WindowFunction:
-    """Resolve ntile(n): the number, from 1, of each row's bucket among n.
+    """Resolve ntile(n): the partition's rows in n buckets of nearly equal size, numbered from 1.
 
-    If n does not divide the partition, the first buckets have one row more.
-
-    Raises BadArguments.
-    """
+    If n does not divide the number of rows, the first buckets have one row more. Raises BadArguments."""
     constant = arguments[0].constant
     buckets = constant.as_py() if constant is not None else None
     if not isinstance(plain(arguments[0].type), Integer) or not isinstance(buckets, int):
@@ -145,10 +141,9 @@ def _ntile(name: str, arguments: Sequence[Argument]) -> WindowFunction:
 def _taken(
     values: pa.Array, places: np.ndarray, inside: np.ndarray, otherwise: pa.Array
 ) -> pa.Array:
-    """Return for each row the value at its place, or `otherwise` where `inside` is false.
+    """Return for each row the value at its position in `places`, or `otherwise` where `inside` is false.
 
-    `otherwise` has one value for all rows, or one for each.
-    """
+    `otherwise` has one value for all rows, or one for each."""
     count = len(values)
     candidates = pa.concat_arrays([values, otherwise])
     fallback_rows = (
@@ -193,8 +188,9 @@ def _shifted(name: str, *, forward: bool, in_frame: bool) -> WindowDefinition:
 
 
 def _require_default(name: str, value_type: DataType, default: DataType) -> None:
-    """Raise BadArguments unless the common type with the default is the type of the values; of
-    Decimals, only the digits behind the point and the width must be the same."""
+    """Raise BadArguments unless the default's type fits the column: their common type is the column's type.
+
+    Decimals may differ in precision: only their common scale and width must be the column's."""
     try:
         shared = common_type([value_type, default])
     except NoCommonType as error:
@@ -218,17 +214,16 @@ def _require_default(name: str, value_type: DataType, default: DataType) -> None
 
 
 def casts_of(name: str, types: Sequence[DataType]) -> tuple[DataType, ...]:
-    """Return the types to which the arguments are cast before the kernel.
-
-    A default takes its column's type.
-    """
+    """Return the types to which a window function's arguments are cast: their own types, but the default of lag and
+    lead takes the column's type."""
     if len(types) > 2 and name in ("lag", "lead", "lagInFrame", "leadInFrame"):
         return (types[0], types[1], types[0])
     return tuple(types)
 
 
 def may_find_no_row(name: str, arguments: int) -> bool:
-    """Return whether a function reads a row that may not be there, and got no default for that."""
+    """Return whether the function may look at a row that is not there without a default for it, so that its result
+    may be NULL or a default value."""
     definition = find_window(name)
     if definition is None:
         return False
@@ -281,10 +276,10 @@ def _edge(name: str, *, last: bool, keeps_null: bool) -> WindowDefinition:
 
 
 def _nearest_valid(valid: np.ndarray, places: np.ndarray, backward: bool) -> np.ndarray:
-    """Return for each place the nearest position, itself included, that has a value.
+    """Return for each place the nearest position at or after it (with `backward` at or before it) whose value is not
+    NULL.
 
-    Searches backward or forward, beyond the frame too; -1 or the number of rows if there is none.
-    """
+    The search goes beyond the frame; -1 or the number of rows if there is none."""
     rows = np.arange(len(valid))
     if backward:
         nearest = np.maximum.accumulate(np.where(valid, rows, -1))
@@ -295,10 +290,10 @@ def _nearest_valid(valid: np.ndarray, places: np.ndarray, backward: bool) -> np.
 
 
 def edge_definition(name: str, respects_nulls: bool) -> WindowDefinition | None:
-    """Return the definition of an aggregate that with OVER gives the frame's first or last value.
+    """Return the window definition of any, first_value, anyLast or last_value, which with OVER give the frame's first
+    or last value; None for other names.
 
-    Returns None for other names. NULLs are skipped unless `respects_nulls` or the name keeps them.
-    """
+    NULLs are skipped unless `respects_nulls` or the name keeps them."""
     folded = name.lower()
     base = folded.removesuffix("_respect_nulls").removesuffix("respectnulls")
     keeps = respects_nulls or base != folded

@@ -46,10 +46,9 @@ else:
 class _Rule:
     """The strictness of a conversion.
 
-    `strict`: a text that does not parse is an error for a Nullable target too.  `lossless`: so is a
-    value that the conversion would change, see `olapdb.functions.casts.lossless`, and NULL where the
-    target has none. `fills_nulls`: NULL of a Dynamic becomes the target's default nevertheless.
-    """
+    `strict`: a text that does not parse is an error for a Nullable target too, where a plain CAST gives NULL.
+    `lossless`: a value that the conversion would change is an error (see `olapdb.functions.casts.lossless`), and so
+    is NULL where the target has none. `fills_nulls`: even then NULL of a Dynamic becomes the target's default."""
 
     strict: bool
     lossless: bool = False
@@ -91,7 +90,7 @@ def store_column(
 def store_default(
     column: Column, source: types.DataType, target: types.DataType, environment: Environment
 ) -> Column:
-    """Convert values of a DEFAULT expression as `store_column`; NULL of a Dynamic becomes the target's
+    """Convert values of a DEFAULT expression as `store_column` does; but NULL of a Dynamic becomes the target's
     default, as in ClickHouse."""
     rule = _Rule(strict=True, lossless=True, fills_nulls=True)
     return _cast_column(column, source, target, environment, rule)
@@ -146,8 +145,10 @@ def _cast_column(
 def store_literals(
     column: Column, source: types.DataType, target: types.DataType, environment: Environment
 ) -> Column:
-    """Return constants of an INSERT as values of a Variant or a Dynamic: a quoted text is no number, a number takes the
-    least type that holds it. Raises IncorrectData with its row."""
+    """Return constants of an INSERT as values of a Variant or a Dynamic: a quoted text is no number, and a number takes
+    the smallest type that holds it.
+
+    Raises IncorrectData with its row."""
     variant = types.plain(target)
     if isinstance(variant, types.Dynamic):
         parsed = dynamic_casts.of_literals(columns.single(column), source, environment)
@@ -165,8 +166,8 @@ def _cast_variant(
     environment: Environment,
     rule: _Rule,
 ) -> pa.Array:
-    """Convert from or to a Variant. NULL becomes the default of a target without NULL, but is an error
-    where a value is stored."""
+    """Convert from or to a Variant. NULL becomes the default of a target that is not Nullable; under a lossless rule
+    it is an error."""
     if rule.lossless:
         _check_nulls(array, source, target)
 
@@ -191,8 +192,8 @@ def _cast_dynamic(
     environment: Environment,
     rule: _Rule,
 ) -> pa.Array:
-    """Convert from or to a Dynamic or a JSON. NULL becomes the default of a target without NULL, but is an
-    error where a value is stored."""
+    """Convert from or to a Dynamic or a JSON. NULL becomes the default of a target that is not Nullable; under a
+    lossless rule it is an error."""
     if rule.lossless and not rule.fills_nulls:
         _check_nulls(array, source, target)
 
@@ -204,7 +205,7 @@ def _cast_dynamic(
 
 
 def _parser(environment: Environment) -> Callable[[pa.Array, types.DataType], pa.Array] | None:
-    """Return what reads the texts that become a Variant; None where they stay Strings."""
+    """Return the function that parses texts when they are cast to a Variant; None if they stay Strings."""
     if "cast_string_to_variant_use_inference" in environment.changed:
         return None
     return partial(parse_or_null, environment=environment)
@@ -341,17 +342,16 @@ def _cast_or_null(
 def _cast_by_halves(
     array: pa.Array, source: types.DataType, target: types.DataType, environment: Environment
 ) -> pa.Array:
-    """Convert a column without nulls; NULL for each value that does not convert.
+    """Convert a column without nulls strictly; NULL for each value that does not convert.
 
-    Halves the column until each bad value is alone; a half without one takes one pass.
-    """
+    Halves the column until each bad value is alone; a half without bad values takes one pass."""
     return _by_halves(array, target, lambda half: _cast_strictly(half, source, target, environment))
 
 
 def _by_halves(
     array: pa.Array, target: types.DataType, convert: Callable[[pa.Array], pa.Array]
 ) -> pa.Array:
-    """Return what `convert` makes of a column without nulls, NULL for each value at which it fails."""
+    """Return what `convert` makes of a column without nulls; NULL for each value for which it raises."""
     if not len(array):
         return pa.nulls(0, target.arrow)
     try:
@@ -382,10 +382,9 @@ def _cast(
     environment: Environment,
     rule: _Rule,
 ) -> pa.Array:
-    """Convert a column without nulls between two different plain types.
+    """Convert a column without nulls between two different types, neither Nullable nor LowCardinality.
 
-    `rule.lossless` refuses values that would change.
-    """
+    `rule.lossless` refuses values that would change."""
     if not rule.lossless or isinstance(
         target, types.Array | types.Tuple | types.Map | types.AggregateFunction
     ):
@@ -451,8 +450,10 @@ def _by_own_rules(
     environment: Environment,
     rule: _Rule,
 ) -> pa.Array | None:
-    """Convert from or to a type that has its own rules whatever the other is: BFloat16, Enum, an
-    address, a number of more than 64 bits. Return None for other pairs of types."""
+    """Convert from or to a type that has its own rules for all others: BFloat16, Enum, IPv4, IPv6, integers of more
+    than 64 bits.
+
+    Return None for other pairs of types."""
     if isinstance(source, types.BFloat16) or isinstance(target, types.BFloat16):
         return _brain_floats(array, source, target, environment, rule)
     if isinstance(target, types.Enum) and _has_enum_conversion(source):
@@ -505,12 +506,13 @@ def _under_settings(
     environment: Environment,
     rule: _Rule,
 ) -> pa.Array | None:
-    """Convert a column without nulls as settings of the cast say; None where they say nothing of it."""
+    """Convert a column without nulls as settings that are not at their defaults require; None where none of them
+    concerns the conversion."""
     plain = replace(environment, changed=environment.changed - {_SATURATES, _THROWS})
     if plain.changed != environment.changed:
 
         def ignoring(values: pa.Array, inner: types.DataType, outer: types.DataType) -> pa.Array:
-            """Convert as the mode `ignore` does."""
+            """Convert as date_time_overflow_behavior = 'ignore' does."""
             return _converted(values, inner, outer, plain, rule)
 
         throws = _THROWS in environment.changed
@@ -546,9 +548,9 @@ def _has_enum_conversion(source: types.DataType) -> bool:
 def _cast_state(
     array: pa.Array, source: types.AggregateFunction, target: types.AggregateFunction
 ) -> pa.Array:
-    """Return states as given if both types are the same aggregate with one representation, else
-    raise.
-    """
+    """Return states as given if both types are the same aggregate with one representation.
+
+    Raises an error for other types."""
     same = source.function == target.function and source.state.arrow == target.state.arrow
     if "Resample" in source.function:
         same = same and source.parameters[-3:] == target.parameters[-3:]

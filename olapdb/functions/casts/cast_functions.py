@@ -43,19 +43,18 @@ def _cast(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     target = with_zone_of(source, _named_type(name, arguments))
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Cast the first argument to the type that the second one names."""
+        """Cast the first argument to the type that the constant second argument names."""
         return cast.cast_column(values[0], source, target, environment, strict=False)
 
     return ScalarCall(name, target, kernel)
 
 
 def _accurate(*, or_null: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """Return a resolver of accurateCast, which refuses changed values, or with `or_null` returns
-    NULL for them.
-    """
+    """Return the resolver of accurateCast, which raises for a value that would change, or with `or_null` of
+    accurateCastOrNull, which gives NULL."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call for the source and the named type."""
+        """Resolve the call for the source type and the type that the second argument names."""
         source = arguments[0].type
         target = with_zone_of(source, _named_type(name, arguments))
         result = types.make_nullable(target) if or_null else target
@@ -90,9 +89,9 @@ def _accurate(*, or_null: bool) -> Callable[[str, Sequence[Argument]], ScalarCal
 def _unchanged(
     array: pa.Array, source: types.DataType, target: types.DataType, environment: Environment
 ) -> pa.Array:
-    """Return values of another type, NULL for those that accurateCast refuses.
+    """Return values as the target type, NULL for those that accurateCast refuses since they would change.
 
-    What it converts as CAST does raises the errors of CAST: decimals, and values for an Enum."""
+    Decimals, and values for an Enum, convert as in CAST and raise its errors."""
     given, wanted = types.plain(source), types.plain(target)
     nullable = types.make_nullable(target)
     if isinstance(given, _CONTAINERS) and isinstance(wanted, _CONTAINERS):
@@ -118,7 +117,7 @@ def _unchanged(
 def _lost(
     array: pa.Array, source: types.DataType, target: types.DataType, environment: Environment
 ) -> np.ndarray:
-    """Return for each row whether any value within it changes."""
+    """Return for each row whether the conversion changes any value within it, at any depth of containers."""
     match types.plain(source), types.plain(target):
         case types.Array(inner), types.Array(wanted):
             offsets, elements = columns.elements_of(array)
@@ -151,8 +150,8 @@ def _lost(
 def _in_seconds(
     array: pa.Array, source: types.DataType, target: types.DataType, converted: pa.Array
 ) -> pa.Array:
-    """Return numbers as dates or times, NULL for those that no Date or DateTime is made of: below 0,
-    above 32 bits, or with a fraction."""
+    """Return numbers as dates or times; NULL for a number that no Date or DateTime stands for: below 0, beyond 32
+    bits, or with a fraction."""
     if isinstance(target, types.Date32 | types.DateTime64) or not isinstance(
         source, types.Integer | types.Float
     ):
@@ -164,7 +163,8 @@ def _in_seconds(
 
 
 def _accurate_or_default(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve accurateCastOrDefault(x, type[, default]): the default for values that change.
+    """Resolve accurateCastOrDefault(x, type[, default]): values that would change give the default, or the type's
+    default.
 
     Raises BadArguments."""
     target = _named_type(name, arguments)
@@ -173,7 +173,7 @@ def _accurate_or_default(name: str, arguments: Sequence[Argument]) -> ScalarCall
     accurate = _accurate(or_null=True)(name, arguments[:2])
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Cast the first argument; NULL and values that change give the default."""
+        """Cast the first argument; NULL and values that would change give the default."""
         unchanged = accurate.kernel(values[:2], rows, environment)
         missing = values[2] if len(values) > 2 else default_value(target)
         array, other = columns.as_array(unchanged, rows), columns.as_array(missing, rows)
@@ -193,8 +193,7 @@ def unchanged_or_null(
 ) -> pa.Array:
     """Return `converted` with NULL where a number does not convert back to the same number.
 
-    Other sources, and floats to decimals, stay as converted.
-    """
+    For other sources, for a Variant as target, and for floats converted to decimals, `converted` stays as it is."""
     if isinstance(types.plain(target), types.Variant) or not isinstance(
         types.plain(source), types.Integer | types.Float | types.Decimal
     ):

@@ -65,7 +65,8 @@ def parse_or_null(array: pa.Array, target: Clock) -> pa.Array:
 
 
 def _parsed(array: pa.Array, target: Clock) -> tuple[np.ndarray, np.ndarray]:
-    """Return (ticks, whether a text is a time); texts that all are hh:mm:ss take a fast path."""
+    """Return the ticks that texts denote, and a mask of the texts that are times; texts that are all hh:mm:ss take a
+    fast path."""
     digits = fixed_digits(array, 8, (2, 5), "::")
     if digits is not None:
         hours, minutes, seconds = (digits[:, at : at + 2] @ POWERS[2] for at in (0, 3, 6))
@@ -89,7 +90,7 @@ def _parsed(array: pa.Array, target: Clock) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _numbers(texts: pa.Array) -> np.ndarray:
-    """Return texts of digits as integers, 0 for an empty text and NULL."""
+    """Return texts of digits as int64; 0 for an empty text and for NULL."""
     padded = pc.utf8_lpad(pc.fill_null(texts, "0"), width=1, padding="0")
     return columns.numpy_values(padded.cast(pa.int64()))
 
@@ -138,7 +139,7 @@ def _clock_of_moments(
 
 
 def _ticks_of_integers(values: np.ndarray, target: Clock) -> np.ndarray:
-    """Return ticks of seconds; those beyond the range stop at its ends."""
+    """Return seconds as ticks of the target, stopped at the ends of its range, ±999:59:59."""
     limited = (
         np.minimum(values, np.uint64(SECONDS_MAX + 1)) if values.dtype == np.uint64 else values
     )
@@ -147,10 +148,9 @@ def _ticks_of_integers(values: np.ndarray, target: Clock) -> np.ndarray:
 
 
 def _ticks_of_floats(array: pa.Array, target: Clock) -> np.ndarray:
-    """Return ticks of seconds, truncated and stopped at the ends of the range.
+    """Return seconds as ticks of the target, truncated, and stopped at the ends of its range.
 
-    NaN and infinity raise CannotConvertType for a Time and DecimalOverflow for a Time64.
-    """
+    NaN and infinity raise CannotConvertType for a Time and DecimalOverflow for a Time64."""
     floats = columns.numpy_values(array).astype(np.float64)
     bad = first_bad(~np.isfinite(floats))
     if bad is not None:
@@ -161,10 +161,9 @@ def _ticks_of_floats(array: pa.Array, target: Clock) -> np.ndarray:
 
 
 def _ticks_of_decimals(array: pa.Array, source: types.Decimal, target: Clock) -> np.ndarray:
-    """Return ticks of decimal seconds, truncated and stopped at the ends of the range.
+    """Return decimal seconds as ticks of the target, truncated, and stopped at the ends of its range.
 
-    Raises IllegalColumn for a Time: ClickHouse casts decimals to Time64 alone.
-    """
+    Raises IllegalColumn for a Time: ClickHouse casts decimals to Time64 alone."""
     if isinstance(target, types.Time):
         raise IllegalColumn(f"Conversion from {source} to Time is not supported.")
     wide = types.Decimal(76, target.precision)
@@ -179,13 +178,11 @@ def _ticks_of_decimals(array: pa.Array, source: types.Decimal, target: Clock) ->
 
 
 def from_clock(array: pa.Array, source: Clock, target: types.DataType) -> pa.Array:
-    """Cast a Time or Time64 to a number of seconds, to a moment so long after 1970, or to a date.
+    """Cast a Time or Time64 to a number of seconds, to a date (1970-01-01), or to the moment that many seconds after
+    1970.
 
-    Integers of a Time wrap, those of a Time64 raise DecimalOverflow beyond their range. Dates are
-    1970-01-01. Raises IllegalColumn from Time to a Decimal and CannotConvertType from Time64 to a
-    DateTime, which ClickHouse does not have.
-    Also raises TypeMismatch.
-    """
+    Integers of a Time wrap, those of a Time64 raise DecimalOverflow beyond their range. Raises IllegalColumn from
+    Time to a Decimal, CannotConvertType from Time64 to a DateTime, TypeMismatch for other types."""
     per_second = ticks_per_second(source)
     ticks = columns.numpy_values(array).astype(np.int64)
     match target:
@@ -219,7 +216,7 @@ def from_clock(array: pa.Array, source: Clock, target: types.DataType) -> pa.Arr
 
 
 def _refuse_fine(source: Clock, target: types.DataType) -> None:
-    """Raise CannotConvertType for a Time64, which ClickHouse does not convert to `target`."""
+    """Raise CannotConvertType if the source is a Time64, which ClickHouse does not convert to `target`."""
     if isinstance(source, types.Time64):
         raise CannotConvertType(f"Conversion from {source} to {target} is not supported.").at_row(0)
 

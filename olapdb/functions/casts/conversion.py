@@ -25,10 +25,11 @@ from olapdb.functions.scalar import ScalarDefinition, constant_text, constant_zo
 def _plain_conversion(
     conversion: ConversionFunction,
 ) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """Return a resolver of a conversion that raises for values that do not convert."""
+    """Return the resolver of a conversion such as toUInt8, whose kernel raises an error for a value that does not
+    convert."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call; toDate takes the date that a clock of the zone shows."""
+        """Resolve the call to the conversion's target type; a toDate with a zone goes to `_date_in_zone`."""
         target = conversion.target(name, arguments)
         if len(arguments) == 2 and name == "toDate":
             return _date_in_zone(name, arguments)
@@ -38,7 +39,7 @@ def _plain_conversion(
 
 
 def _date_in_zone(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve toDate(x, zone): the date of a DateTime in the zone; others need no zone."""
+    """Resolve toDate(x, zone): the date of a DateTime in the zone. For other types of x the zone does not count."""
     zone = constant_zone(name, arguments, 1)
     source = arguments[0].type
     inner = types.plain(source)
@@ -115,9 +116,8 @@ def _to_low_cardinality(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _definitions() -> tuple[ScalarDefinition, ...]:
-    """Return the definitions of all conversions in `CONVERSIONS`, with suffixes, and of
-    toInterval….
-    """
+    """Return the definitions of all conversions in `CONVERSIONS`, with the suffixes …OrNull, …OrZero and …OrDefault,
+    and of toInterval…."""
     definitions: list[ScalarDefinition] = []
     for name, conversion in CONVERSIONS.items():
         low, high = conversion.extra
@@ -149,10 +149,10 @@ def _definitions() -> tuple[ScalarDefinition, ...]:
 
 
 def _to_interval_of(target: types.Interval) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """Return the resolver of toInterval… for a unit: texts are parsed, floats cut to integers."""
+    """Return the resolver of toInterval… for one unit: texts are parsed, floats cut to integers."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call, by way of Int64 for a text or a float."""
+        """Resolve the call; a text or a float is converted to Int64 first."""
         if not isinstance(types.plain(arguments[0].type), types.String | types.Float):
             return converted_call(name, target, arguments)
         number = converted_call(name, types.INT64, arguments)

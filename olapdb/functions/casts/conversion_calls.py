@@ -17,7 +17,7 @@ from olapdb.functions.scalar import illegal
 
 
 def converted_call(name: str, target: types.DataType, arguments: Sequence[Argument]) -> ScalarCall:
-    """Return the call that casts the first argument to `target`; NULL becomes NULL."""
+    """Return the call that casts the first argument to `target`; NULL stays NULL."""
     source = arguments[0].type
     if isinstance(types.plain(source), types.Nothing):
         return ScalarCall(name, NULL_TYPE, lambda v, r, e: pa.scalar(None, pa.null()))
@@ -36,16 +36,16 @@ def converted_call(name: str, target: types.DataType, arguments: Sequence[Argume
 
 
 def shown_type(result: types.DataType, arguments: Sequence[Argument]) -> types.DataType:
-    """Return the result's type as LowCardinality if that is what the converted argument is."""
+    """Return the result type; as LowCardinality if the converted argument is the only one that is not constant and
+    is LowCardinality."""
     fixed = [argument.constant is not None for argument in arguments]
     return low_cardinality_result(result, [a.type for a in arguments], fixed)
 
 
 def _is_monotonic(source: types.DataType, target: types.DataType) -> bool:
-    """Return whether greater values never convert to lesser ones.
+    """Return whether the conversion keeps the order: a greater value never converts to a lesser one.
 
-    Not so where integers wrap, and where one range means days and the other seconds.
-    """
+    False where integers wrap, and where numbers mean days in one range and seconds in another."""
     match source, target:
         case types.Integer() | types.DateTime() | types.DateTime64(), _ if source == target:
             return True
@@ -97,7 +97,7 @@ def _is_possible(source: types.DataType, target: types.DataType) -> bool:
 
 
 def rezoned(column: Column, data_type: types.DataType) -> Column:
-    """Return timestamps under a type with another zone; the instants stay."""
+    """Return timestamps as those of `data_type`, whose zone may be another one; the instants stay."""
     if isinstance(column, pa.Scalar):
         return columns.view(columns.single(column), data_type.arrow)[0]
     return columns.view(column, data_type.arrow)

@@ -24,8 +24,8 @@ from olapdb.functions.scalar import illegal
 
 
 def _least_or_default(target: types.DataType) -> pa.Scalar:
-    """Return what …OrZero gives for an unparsable text: the type's default, of Date32 its first
-    day."""
+    """Return the value that …OrZero gives for a text that does not parse: the type's default, for a Date32
+    1900-01-01."""
     if isinstance(target, types.Date32):
         return pa.scalar(datetime.date(1900, 1, 1), target.arrow)
     return default_value(target)
@@ -34,10 +34,9 @@ def _least_or_default(target: types.DataType) -> pa.Scalar:
 def or_else(
     conversion: ConversionFunction, otherwise: str
 ) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """Return a resolver of …OrNull, …OrZero or …OrDefault.
+    """Return the resolver of …OrNull, …OrZero or …OrDefault.
 
-    `otherwise` ("Null", "Zero" or "Default") decides the value of unparsable texts.
-    """
+    `otherwise` ("Null", "Zero" or "Default") says what a value that does not convert gives."""
     if otherwise == "Default":
         return partial(_or_default, conversion)
     return partial(_of_text, conversion, otherwise)
@@ -46,7 +45,7 @@ def or_else(
 def _of_text(
     conversion: ConversionFunction, otherwise: str, name: str, arguments: Sequence[Argument]
 ) -> ScalarCall:
-    """Resolve …OrNull or …OrZero, which take texts; toDateOrNull and toDateTimeOrNull integers, too."""
+    """Resolve …OrNull or …OrZero of a text; toDateOrNull and toDateTimeOrNull take integers too."""
     source = arguments[0].type
     if name in ("toDateOrNull", "toDateTimeOrNull") and _is_integer(source):
         return _time_or_null(name, conversion.target(name, arguments), arguments)
@@ -59,7 +58,7 @@ def _of_text(
     result = types.make_nullable(target) if otherwise == "Null" or keeps_null else target
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Convert the texts; those that do not convert give NULL or zero."""
+        """Convert the texts; those that do not parse give NULL or zero, by `otherwise`."""
         nullable = types.make_nullable(target)
         converted = cast.cast_or_null(values[0], source, nullable, environment, basic=True)
         if otherwise == "Null":
@@ -73,8 +72,10 @@ def _of_text(
 def _or_default(
     conversion: ConversionFunction, name: str, arguments: Sequence[Argument]
 ) -> ScalarCall:
-    """Resolve …OrDefault, whose last argument may be the default. Raises BadArguments for a default
-    of another type."""
+    """Resolve …OrDefault, whose last argument may be the default for values that do not convert; else it is that of
+    …OrZero.
+
+    Raises BadArguments for a default of another type than the result."""
     source = arguments[0].type
     if name == "toDateTimeOrDefault" and len(arguments) == 2:
         zone_type = types.plain(arguments[1].type)
@@ -114,7 +115,7 @@ def _is_integer(data_type: types.DataType) -> bool:
 
 
 def _time_or_null(name: str, target: types.DataType, arguments: Sequence[Argument]) -> ScalarCall:
-    """Return the call that converts an integer to a Date or DateTime, NULL beyond 32 bits."""
+    """Return the call that converts an integer to a Date or DateTime; NULL for numbers below 0 or beyond 32 bits."""
     converted = converted_call(name, types.make_nullable(target), arguments[:1])
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
@@ -135,7 +136,7 @@ _SECONDS = {
 
 
 def _within(numbers: pa.Array, target: types.DataType) -> pa.Array:
-    """Return integers, NULL in place of those that a Date, Date32 or DateTime cannot hold."""
+    """Return integers; NULL in place of those beyond the range of the target, a Date, Date32 or DateTime."""
     low, high = _SECONDS[type(target)]
     wide = numbers.cast(pa.decimal128(20, 0))
     inside = pc.and_(
@@ -146,7 +147,7 @@ def _within(numbers: pa.Array, target: types.DataType) -> pa.Array:
 
 
 def with_own_zone(target: types.DataType, other: types.DataType) -> types.DataType:
-    """Return `target` with the zone of another type, if both are times that have one."""
+    """Return `target` with the zone of `other` if both are DateTime, or both DateTime64; else `target` as given."""
     if isinstance(target, types.DateTime) and isinstance(other, types.DateTime):
         return replace(target, zone=other.zone)
     if isinstance(target, types.DateTime64) and isinstance(other, types.DateTime64):
@@ -155,10 +156,9 @@ def with_own_zone(target: types.DataType, other: types.DataType) -> types.DataTy
 
 
 def _filled(converted: Column, missing: Column, source: Column | None) -> Column:
-    """Return `missing` where the conversion failed, and NULL where `source` is NULL.
+    """Return `converted` with `missing` where it is NULL; but NULL where `source` is NULL.
 
-    Without `source` the result has no NULL.
-    """
+    Without `source` the result has no NULL."""
     if isinstance(converted, pa.Scalar):
         if source is not None and not source.is_valid:
             return converted
@@ -180,9 +180,7 @@ def _unchanged(
     target: types.DataType,
     environment: Environment,
 ) -> Column:
-    """Return `converted` with NULL where a number changed, as `unchanged_or_null`; also for a
-    constant.
-    """
+    """Return `converted` with NULL where a number changed, as `unchanged_or_null` does; takes constants too."""
     result = unchanged_or_null(
         columns.single(column), source, columns.single(converted), target, environment
     )

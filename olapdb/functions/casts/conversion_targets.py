@@ -16,10 +16,9 @@ Target = Callable[[str, Sequence[Argument]], types.DataType]
 
 @dataclass(frozen=True)
 class ConversionFunction:
-    """A conversion function: its target type, computed from the arguments.
+    """A conversion function: `target` computes its target type from the arguments.
 
-    `extra` bounds the number of arguments after the first.
-    """
+    `extra` has the least and the greatest number of arguments after the first."""
 
     target: Target
     extra: tuple[int, int]
@@ -27,12 +26,12 @@ class ConversionFunction:
 
 
 def _fixed(data_type: types.DataType) -> Target:
-    """Return a function from any arguments to `data_type`."""
+    """Return a function that gives `data_type` as the target, whatever the arguments."""
     return lambda name, arguments: data_type
 
 
 def _zoned(name: str, arguments: Sequence[Argument]) -> types.DataType:
-    """Return the DateTime of toDateTime(x[, zone]); without a zone it has the source's, or None."""
+    """Return the target of toDateTime(x[, zone]): a DateTime with that zone, else with the zone of x if it has one."""
     if len(arguments) > 1:
         return types.DateTime(constant_zone(name, arguments, 1))
     return types.DateTime(own_zone(arguments[0].type))
@@ -65,7 +64,7 @@ def _time64(name: str, arguments: Sequence[Argument]) -> types.DataType:
 
 
 def _decimal(precision: int) -> Target:
-    """Return a function from toDecimal…(x, scale) to its Decimal type."""
+    """Return the function that gives the Decimal type, with `precision` digits, of toDecimal…(x, scale)."""
 
     def target(name: str, arguments: Sequence[Argument]) -> types.DataType:
         """Return the Decimal; raise ArgumentOutOfBound for a scale outside 0 … precision."""

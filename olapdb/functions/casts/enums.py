@@ -64,8 +64,8 @@ def _from_numbers(array: pa.Array, source: types.DataType, target: types.Enum) -
 
 
 def _from_texts(array: pa.Array, target: types.Enum) -> pa.Array:
-    """Return texts as numbers of the Enum; raise UnknownElementOfEnum for the first that it
-    lacks."""
+    """Return texts as numbers of the Enum; raise UnknownElementOfEnum with its row for the first that is neither an
+    element nor an element's number."""
     encoded = array.dictionary_encode()
     texts = encoded.dictionary
     places = pc.index_in(texts, pa.array([text for text, _ in target.elements]))
@@ -83,7 +83,7 @@ def _from_texts(array: pa.Array, target: types.Enum) -> pa.Array:
 
 
 def _written_numbers(texts: pa.Array, target: types.Enum) -> pa.Array:
-    """Return the numbers that texts spell, NULL for texts that spell no number of the Enum."""
+    """Return the Enum's numbers that texts such as '3' spell; NULL for a text that spells none of them."""
     whole = pc.match_substring_regex(texts, _WHOLE_NUMBER)
     digits = pc.utf8_ltrim(pc.if_else(whole, texts, pa.scalar(None, pa.string())), "+")
     spelt = digits.cast(pa.int64())
@@ -92,7 +92,7 @@ def _written_numbers(texts: pa.Array, target: types.Enum) -> pa.Array:
 
 
 def _nearest(text: str, target: types.Enum) -> str:
-    """Return a hint at the element most like `text`, else at all elements."""
+    """Return a hint that names the element most like `text`, or lists the first elements if none is like it."""
     close = difflib.get_close_matches(text, [known for known, _ in target.elements], 1)
     return f"Maybe you meant {close[0]!r}." if close else _elements(target)
 
@@ -108,10 +108,10 @@ def _elements(target: types.Enum) -> str:
 
 
 def reading_enums(definition: ScalarDefinition) -> ScalarDefinition:
-    """Return a function of texts that takes Enums too, as their texts."""
+    """Return a function of texts that takes Enums too: it sees their elements' texts."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call for Strings in place of Enums; its kernel converts them."""
+        """Resolve the call with a String in place of each Enum; its kernel converts Enums to texts."""
         kinds = [types.plain(argument.type) for argument in arguments]
         if not any(isinstance(kind, types.Enum) for kind in kinds):
             return definition.resolver(name, arguments)
@@ -122,7 +122,7 @@ def reading_enums(definition: ScalarDefinition) -> ScalarDefinition:
         call = definition.resolver(name, texts)
 
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-            """Run the function of the Enums' texts."""
+            """Run the function on the Enums' texts."""
             read = [_texts(value, kind) for value, kind in zip(values, kinds, strict=True)]
             return call.kernel(read, rows, environment)
 
@@ -132,7 +132,7 @@ def reading_enums(definition: ScalarDefinition) -> ScalarDefinition:
 
 
 def _as_text(argument: Argument) -> Argument:
-    """Return an argument of type String, Nullable where the Enum is."""
+    """Return an Enum argument as a String argument, Nullable where the Enum is; any other argument as given."""
     kind = types.plain(argument.type)
     text = types.Nullable(types.STRING) if types.is_nullable(argument.type) else types.STRING
     value = argument.constant

@@ -11,8 +11,10 @@ from olapdb.types import Interval
 
 
 def to_interval(array: pa.Array, source: Interval, target: Interval) -> pa.Array:
-    """Return intervals in units of `target`; what is less than a unit is cut off. Raise TypeMismatch
-    between months and days, of which a month has no fixed number."""
+    """Return intervals in units of `target`; less than a whole unit is cut off.
+
+    Raises TypeMismatch between months or longer units and days or shorter ones, since a month has no fixed number of
+    days."""
     (of_months, size), (target_of_months, target_size) = map(interval_size, (source, target))
     if of_months != target_of_months:
         raise TypeMismatch(

@@ -46,7 +46,8 @@ _DOT = ord(".")
 
 
 def keeps_all(source: types.DataType, target: types.DataType) -> bool:
-    """Return whether every value of the plain type `source` is a value of the plain type `target`."""
+    """Return whether each value of `source` converts to `target` without a change; both types are not Nullable and
+    no containers."""
     if source == target:
         return True
     match source, target:
@@ -98,17 +99,17 @@ def keeps_all(source: types.DataType, target: types.DataType) -> bool:
 
 
 def rounds(source: types.DataType, target: types.DataType) -> bool:
-    """Return whether values of plain types become the nearest float, which may be another number."""
+    """Return whether a conversion goes to the nearest float, which may differ from the value."""
     return isinstance(target, types.Float) and not keeps_all(source, target)
 
 
 def convert(
     array: pa.Array, source: types.DataType, target: types.DataType, zone: str, cast: Cast
 ) -> pa.Array:
-    """Convert values without nulls by `cast`; refuse values that would change.
+    """Convert values without nulls by `cast`; refuse the column if a value would change.
 
-    Both types are plain and no containers. The DataError has the row of the first refused value.
-    """
+    Neither type is Nullable, LowCardinality or a container. Floats may lose digits, but not become infinite. The
+    DataError has the row of the first refused value; `zone` is for times without one."""
     if keeps_all(source, target):
         return cast(array, source, target)
     if isinstance(source, types.Enum) and isinstance(target, types.Integer):
@@ -203,11 +204,10 @@ def _refuse_outside(
 def _convert_and_compare(
     array: pa.Array, source: types.DataType, target: types.DataType, zone: str, cast: Cast
 ) -> pa.Array:
-    """Convert there and back; raise CannotConvertType if any value does not return equal.
+    """Convert values by `cast`, and back; raise CannotConvertType if any does not return equal.
 
-    Correct for these types: no two different values, one of which both types have, become the same.
-    Also raises TypeMismatch.
-    """
+    Correct for these types: no two different values, one of which both types have, become the same. Also raises
+    TypeMismatch."""
     converted = cast(array, source, target)
     if isinstance(target, types.Decimal) and not isinstance(target, types.WideNumber):
         _refuse_many_digits(converted, array, source, target, zone)
@@ -247,8 +247,8 @@ def _refuse_many_digits(
 
 
 def _negative(array: pa.Array, data_type: types.DataType) -> np.ndarray:
-    """Return for each value whether it is below zero. An unsigned wide number is not, whatever decimal its
-    bytes are, and no Bool is."""
+    """Return a mask of the values below zero. An unsigned wide integer never is, whatever decimal its bytes form,
+    and no Bool is."""
     unsigned = isinstance(data_type, types.WideNumber) and not data_type.signed
     if unsigned or isinstance(data_type, types.Boolean):
         return np.zeros(len(array), bool)
@@ -259,7 +259,8 @@ def _negative(array: pa.Array, data_type: types.DataType) -> np.ndarray:
 def _midnights(
     dates: pa.Array, of: types.DataType, target: types.Integer, zone: str, cast: Cast
 ) -> pa.Array:
-    """Return the Unix times at which dates begin in the zone: a large number is such a time."""
+    """Return dates as integers: the Unix times at which they begin in the zone, since a large number converts to a
+    date as a Unix time."""
     clock = types.DateTime64(0, zone)
     return cast(cast(dates, of, clock), clock, target)
 
@@ -267,7 +268,7 @@ def _midnights(
 def _whole_seconds(
     array: pa.Array, source: types.Time64, target: types.Time, zone: str
 ) -> pa.Array:
-    """Convert times without a fraction of a second; raise CannotConvertType for any other."""
+    """Convert Time64 values to Time; raise CannotConvertType for one with a fraction of a second."""
     ticks, per_second = columns.numpy_values(array), 10**source.precision
     _refuse(ticks % per_second != 0, array, source, target, zone, "it has a fraction of a second")
     return columns.from_values(ticks // per_second, target.arrow)
@@ -307,7 +308,7 @@ def _float_to_decimal(
 
 
 def _from_text(array: pa.Array, target: types.DataType, zone: str, cast: Cast) -> pa.Array:
-    """Parse texts; raise if the target type cannot represent any of them exactly."""
+    """Parse texts by `cast`; raise a DataError if the target type cannot represent any of them exactly."""
     text_type = types.String()
     match target:
         case types.WideNumber():
@@ -336,9 +337,7 @@ def _from_text(array: pa.Array, target: types.DataType, zone: str, cast: Cast) -
 
 
 def _refuse_places(array: pa.Array, target: types.Decimal, zone: str) -> None:
-    """Raise CannotConvertType if any text has a digit other than 0 behind the last place of the
-    Decimal.
-    """
+    """Raise CannotConvertType if any text has a digit other than 0 beyond the Decimal's scale."""
     if _DOT not in columns.bytes_of(array)[1] and not _has_exponents(array):
         return
     without_powers = parsing.without_exponents(array) if _has_exponents(array) else array
@@ -358,9 +357,8 @@ def _refuse_changed_timestamps(
 ) -> None:
     """Raise CannotConvertType about the first text, if any, that `parsed` does not hold exactly.
 
-    Its fraction of a second was cut, or it is outside of a DateTime's range. Only suspect texts are
-    parsed again, with nanoseconds.
-    """
+    Its fraction of a second was cut, or it is outside a DateTime's range. Only texts that may have changed are
+    parsed again, with nanoseconds."""
     data = columns.bytes_of(array)[1]
     suspect = np.zeros(len(array), bool)
     if _DOT in data:

@@ -17,7 +17,7 @@ Convert = Callable[[pa.Array, types.DataType, types.DataType], pa.Array]
 
 
 def no_conversion(source: types.DataType, target: types.DataType) -> errors.DataError:
-    """Return the error for two types without a conversion, of the class that ClickHouse uses."""
+    """Return the error about two types without a conversion, in the class that ClickHouse raises."""
     if isinstance(target, types.AggregateFunction) and not isinstance(source, types.String):
         return errors.CannotConvertType(f"Conversion from {source} to {target} is not supported.")
     is_number = types.is_number(source) and not isinstance(source, types.Decimal)
@@ -50,12 +50,12 @@ def cast_nested(
     *,
     lossless: bool,
 ) -> pa.Array:
-    """Convert a column from or to an Array, Tuple or Map, element by element.
+    """Convert a column from or to an Array, Tuple or Map by `convert`, one column of elements at a time.
 
-    A String converts to an Array only; a Map to an Array of pairs, an Array of pairs and a pair of
-    Arrays to a Map. With `lossless` a tuple may lose no element by its name, and texts are no maps.
-    Raises IllegalConversion or TypeMismatch if the types have no conversion, NotSupportedError for a
-    String and another type, and the errors of `convert`."""
+    A Map also converts to an Array of pairs; an Array of pairs, or a pair of Arrays, to a Map; a text is parsed as
+    the target. With `lossless` a tuple may lose no element by its name, and a text is no Map. Raises
+    IllegalConversion or TypeMismatch if the types have no conversion, NotSupportedError for a text and a type that
+    is not parsed, and the errors of `convert`."""
     match source, target:
         case (types.Array(), types.Array()):
             offsets, elements = columns.elements_of(array)
@@ -66,7 +66,7 @@ def cast_nested(
         case (types.String(), types.Array() | types.Tuple() | types.Map()):
 
             def innermost(texts: pa.Array, kind: types.DataType) -> pa.Array:
-                """Return texts of innermost values as values of their type."""
+                """Return texts of innermost values as values of `kind`."""
                 return convert(texts, types.STRING, kind)
 
             values, parsed = nested_texts.parse_nested(array, target, innermost)
@@ -94,8 +94,10 @@ def cast_nested(
 def _by_names(
     array: pa.Array, source: types.Tuple, target: types.Tuple, convert: Convert, lossless: bool
 ) -> pa.Array:
-    """Convert a tuple with names to one with other names, or another order: each element takes the one
-    of its name, or its default. Raises TypeMismatch where an INSERT would lose or make up one."""
+    """Convert a tuple to one with other names or another order: each target element takes the element of its name, or
+    its default.
+
+    Raises TypeMismatch if `lossless` and the two sets of names differ."""
     if lossless and set(source.names) != set(target.names):
         raise errors.TypeMismatch(
             f"The names of {source} are not those of {target}.",

@@ -92,8 +92,8 @@ def parse_nested(
 def _fields(
     texts: pa.Array, target: types.Tuple, offsets: np.ndarray, around: _Around
 ) -> tuple[pa.Array, types.DataType]:
-    """Return tuples of the members that alternate in `texts`; `offsets` say which tuples a row
-    has."""
+    """Return tuples from texts that hold the elements of all tuples one after the other; `offsets` say which tuples
+    a row has."""
     width = len(target.elements)
     rows = len(texts) // width if width else int(offsets[-1])
     fields, kinds = [], []
@@ -109,8 +109,8 @@ def _fields(
 def _elements(
     texts: pa.Array, target: types.DataType, offsets: np.ndarray, around: _Around
 ) -> tuple[pa.Array, types.DataType]:
-    """Return the members of containers as values of a level less; an error names the row of the
-    container."""
+    """Return the texts of a container's elements as values; an error names the row of the container, not of the
+    element."""
     try:
         return _values(texts, target, around)
     except errors.DataError as error:
@@ -122,7 +122,8 @@ def _elements(
 def _values(
     texts: pa.Array, target: types.DataType, around: _Around
 ) -> tuple[pa.Array, types.DataType]:
-    """Return the values of texts of one type, and their type, Nullable where the target is."""
+    """Return texts as values of one type, and the type that they have now: Nullable where the target is and a text
+    is NULL."""
     convert, opening, depth = around
     null = pc.equal(pc.ascii_upper(texts), "NULL")
     any_null = pc.any(null, min_count=0).as_py()
@@ -146,7 +147,7 @@ def _values(
 def _present(
     texts: pa.Array, target: types.DataType, around: _Around
 ) -> tuple[pa.Array, types.DataType]:
-    """Return the values of texts that are not NULL, and their type."""
+    """Return texts, none of them NULL, as values of one type, and the type that they have now."""
     convert, opening, depth = around
     if is_container(target):
         return parse_nested(texts, target, convert, depth + 1)
@@ -180,9 +181,10 @@ def _without_quotes(
     target: types.DataType,
     failure: type[errors.DataError],
 ) -> pa.Array:
-    """Return the texts without quotes and escapes; seconds as a time. Raise
-    CannotParseQuotedString for one without quotes whose type requires them, `failure` for a number
-    in quotes."""
+    """Return texts without quotes and escapes; a number of seconds for a Time as `h:mm:ss`.
+
+    Raises CannotParseQuotedString or CannotParseInput for a text without the quotes that its type requires,
+    `failure` for a number in quotes."""
     quoted = pc.starts_with(texts, "'")
     kind = failure
     if isinstance(data_type, _QUOTED):
@@ -208,7 +210,7 @@ def _without_quotes(
 
 
 def _clock(texts: pa.Array, quoted: pa.Array) -> pa.Array:
-    """Return numbers of seconds as `[-]h:mm:ss`; anything for the quoted texts."""
+    """Return texts of whole seconds as `[-]hh:mm:ss`; what is returned for a quoted text has no meaning."""
     seconds = pc.if_else(quoted, "0", texts)
     sign = pc.if_else(pc.starts_with(seconds, "-"), "-", "")
     count = np.abs(pc.cast(seconds, pa.int64()).to_numpy())
@@ -222,7 +224,8 @@ def _clock(texts: pa.Array, quoted: pa.Array) -> pa.Array:
 def _members(
     array: pa.Array, target: types.DataType, opening: str, depth: int
 ) -> tuple[np.ndarray, pa.Array]:
-    """Return the offsets of each row's members, and their texts without blanks around them."""
+    """Cut texts of containers into their members: return the members' offsets by row, and their texts without blanks
+    around them."""
     closing = _BRACKETS[opening]
     failure = _FAILURES[opening]
     starts_well = pc.starts_with(array, opening)
@@ -269,7 +272,7 @@ def _members(
 
 
 def _any_of(data: np.ndarray, characters: str) -> np.ndarray:
-    """Return which bytes are one of the characters."""
+    """Return a mask of the bytes that are any of the characters."""
     result = np.zeros(len(data), bool)
     for character in characters.encode():
         result |= data == character
@@ -283,7 +286,10 @@ def _check_balance(
     brackets: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
     closing: str,
 ) -> None:
-    """Raise an error for the first row that does not end where its bracket closes."""
+    """Raise an error for the first row whose text does not end at the bracket that closes its first one.
+
+    CannotParseInput for a bracket that is not closed, UnexpectedDataAfterValue for text behind the closing one, else
+    `failure`."""
     opens, closes, level, rows = brackets
     offsets = columns.offsets_of(array)
     last = offsets[1:] - offsets[0] - 1
@@ -309,8 +315,9 @@ def _check_balance(
 def _check_pairs(
     array: pa.Array, target: types.DataType, members: tuple[np.ndarray, pa.Array], owner: np.ndarray
 ) -> None:
-    """Raise CannotParseInput unless keys, colons, values and commas take turns in each row;
-    `members` are what ends each member, and the texts."""
+    """Raise CannotParseInput for the first row in which keys and values do not alternate with colons and commas.
+
+    `members` has the character that ends each member and the members' texts, `owner` each member's row."""
     marks, texts = members
     position = np.arange(len(owner))
     first = np.append(True, owner[1:] != owner[:-1])

@@ -18,24 +18,24 @@ from olapdb.types.arrow_values import to_numpy
 
 
 def first_bad(bad: np.ndarray) -> int | None:
-    """Return the index, from 0, of the first True, or None if there is none."""
+    """Return the index, from 0, of the first True; None if there is none."""
     return int(np.argmax(bad)) if bad.any() else None
 
 
 def conversion_error(
     error: type[DataError], array: pa.Array, row: int, target: DataType, why: str
 ) -> DataError:
-    """Return an error about a row that shows its value; `why` gives the reason."""
+    """Return an error of the class `error`, with its row, that shows the row's value; `why` gives the reason."""
     value = array[row].as_py()
     shown = value if isinstance(value, str) else repr(value)
     return error(f"Cannot convert {shown!r} to {target}: {why}.").at_row(row)
 
 
 def to_integer(array: pa.Array, source: DataType, target: Integer) -> pa.Array:
-    """Cast to an integer.
+    """Cast numbers to an integer type.
 
-    Integers wrap, floats truncate and wrap, decimals truncate and must fit.
-    """
+    Integers wrap; floats truncate and wrap; decimals truncate, and raise DecimalOverflow if they do not fit. NaN and
+    infinity raise CannotConvertType."""
     arrow = target.arrow
     if isinstance(source, Decimal):
         return _decimal_to_integer(array, target)
@@ -80,10 +80,9 @@ def _decimal_to_integer(array: pa.Array, target: Integer) -> pa.Array:
 
 
 def decimal_rescaled(array: pa.Array, scale: int) -> pa.Array:
-    """Return decimals of 76 digits at another scale, truncated towards zero.
+    """Return decimals of 76 digits rescaled to `scale` digits behind the point, truncated towards zero.
 
-    Raises DecimalOverflow if a value would have more than 76 digits.
-    """
+    Raises DecimalOverflow if a value would have more than 76 digits."""
     wide = array.cast(pa.decimal256(DIGITS_MAX, array.type.scale))
     more = scale - array.type.scale
     if more > 0 and decimal_width.decimal_class(array.type).precision + 1 + more > DIGITS_MAX:
@@ -95,10 +94,9 @@ DIGITS_MAX = 76
 
 
 def _refuse_longer(wide: pa.Array, scale: int) -> None:
-    """Raise DecimalOverflow about the first value, if any, that is too long for the scale.
+    """Raise DecimalOverflow with its row for the first value, if any, that has more than 76 digits at the scale.
 
-    Arrow's cast would wrap or name no row.
-    """
+    Arrow's cast would wrap or name no row."""
     whole = columns.view(wide, pa.decimal256(DIGITS_MAX, 0))
     limit = decimal.Decimal(10 ** (DIGITS_MAX - scale + wide.type.scale))
     size = pc.abs(whole)
@@ -122,7 +120,7 @@ def to_float(array: pa.Array, source: DataType, target: Float) -> pa.Array:
 
 
 def to_exact_float(array: pa.Array, source: DataType, target: Float) -> pa.Array:
-    """Cast as `to_float`; raise CannotConvertType for an integer that no Float64 holds."""
+    """Cast as `to_float`; raise CannotConvertType for an integer that a Float64 does not hold exactly."""
     cast = to_float(array, source, target)
     row = first_bad(inexact(array, cast))
     if row is not None:
@@ -137,10 +135,9 @@ def to_exact_float(array: pa.Array, source: DataType, target: Float) -> pa.Array
 
 
 def inexact(integers: pa.Array, floats: pa.Array) -> np.ndarray:
-    """Return where a float differs from the integer that it was cast from.
+    """Return a mask of the rows in which a float differs from the integer that it was cast from.
 
-    Nowhere for other sources.
-    """
+    All are False for other sources than wide or 64-bit integers."""
     if pa.types.is_decimal(integers.type):
         round_trip = floats.cast(pa.decimal128(38, 0), safe=False)
         return to_numpy(pc.not_equal(round_trip, integers.cast(pa.decimal128(38, 0))))
@@ -219,10 +216,9 @@ def _float_to_decimal(array: pa.Array, target: Decimal) -> pa.Array:
 
 
 def decimals_from(unscaled: np.ndarray, target: Decimal) -> pa.Array:
-    """Return Decimals of int64 values, unscaled integers: 125 is 1.25 at scale 2.
+    """Return Decimals of int64 values, taken as unscaled integers: 125 is 1.25 at scale 2.
 
-    Nothing is checked.
-    """
+    Nothing is checked."""
     words = 2 if target.precision <= 38 else 4
     data = np.empty((len(unscaled), words), np.int64)
     data[:, 0] = unscaled

@@ -29,11 +29,11 @@ def converted(
     cast: Convert,
     zone: str,
 ) -> pa.Array | None:
-    """Return a column without nulls as dates or times within the target's range; None for types whose casts
-    are the same in every mode.
+    """Return a column without nulls as dates or times within the target's range; None for types whose casts are the
+    same in every mode.
 
-    `throws`: raise OutOfRange with its row for the first value outside, else take the nearest one. `cast`
-    converts as the mode `ignore` does."""
+    `throws`: raise OutOfRange with its row for the first value outside the range; else such a value becomes the
+    nearest one. `cast` converts as the mode `ignore` does."""
     if isinstance(source, types.String | types.FixedString):
         wide = _wide(target)
         if wide is None:
@@ -64,7 +64,8 @@ def converted(
 
 
 def _wide(target: types.DataType) -> types.DataType | None:
-    """Return the type that a text is read as before it is brought into the target's range."""
+    """Return the wider type as which a text is parsed first, before its value is brought into the target's range;
+    None if the target needs none."""
     match target:
         case types.Date():
             return types.DATE32
@@ -77,7 +78,8 @@ def _wide(target: types.DataType) -> types.DataType | None:
 def _within(
     values: np.ndarray, low: int, high: int, throws: bool, target: types.DataType
 ) -> np.ndarray:
-    """Return values between the limits. Raise OutOfRange for the first outside of them if `throws`."""
+    """Return values clipped to low … high; if `throws`, raise OutOfRange with its row for the first value outside
+    instead."""
     outside = (values < low) | (values > high)
     if throws and outside.any():
         row = int(np.argmax(outside))

@@ -44,9 +44,9 @@ def parse_dates(
 
 
 def _existing_days(array: pa.Array) -> np.ndarray | None:
-    """Return days since 1970-01-01 if Arrow can parse the texts, which are YYYY-MM-DD and exist.
+    """Return days since 1970-01-01 of texts that all are YYYY-MM-DD and exist; else None.
 
-    It takes long over texts that it cannot parse, so those of another length are not tried."""
+    Arrow takes long over texts that it cannot parse, so those of another length are not tried."""
     if (np.diff(columns.offsets_of(array)) != len("2024-01-05")).any():
         return None
     try:
@@ -76,11 +76,9 @@ def _any_dates(array: pa.Array, target: types.Date | types.Date32, exact: bool) 
 
 
 def _refuse_no_days(array: pa.Array, target: types.DataType, exists: np.ndarray) -> None:
-    """Raise CannotParseDate if any day is not in the calendar.
+    """Raise CannotParseDate if any day is not in the calendar, by the mask `exists`.
 
-    Raise CannotConvertType if any text has a time of day other than midnight. `exists` is False for
-    days that the calendar does not have.
-    """
+    Raise CannotConvertType if any text has a time of day other than midnight."""
     bad = first_bad(~exists)
     if bad is not None:
         raise conversion_error(CannotParseDate, array, bad, target, "there is no such day")
@@ -92,10 +90,9 @@ def _refuse_no_days(array: pa.Array, target: types.DataType, exists: np.ndarray)
 def _scanned_dates(
     array: pa.Array, target: types.DataType
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (year, month, day) by regular expressions.
+    """Return year, month and day of texts, found by regular expressions.
 
-    Raises CannotParse or CannotParseDate about the first text, if any, that matches none.
-    """
+    Raises CannotParse or CannotParseDate about the first text, if any, that matches none."""
     dashed = pc.extract_regex(array, _DATE)
     packed = pc.extract_regex(array, _PACKED)
     bad = first_bad(~to_numpy(pc.or_(dashed.is_valid(), packed.is_valid())))
@@ -107,7 +104,7 @@ def _scanned_dates(
 
 
 def _group(name: str, *matches: pa.Array) -> np.ndarray:
-    """Return the group `name` of the first match that has one, as int64; 0 where it is empty."""
+    """Return the group `name` of the first match that has it, as int64; 0 where the group is empty or missing."""
     merged = pc.coalesce(
         *(pc.struct_field(m, name) for m in matches if m.type.get_field_index(name) >= 0)
     )
@@ -121,11 +118,10 @@ POWERS = {n: 10 ** np.arange(n - 1, -1, -1, dtype=np.int64) for n in (2, 4)}
 def fixed_digits(
     array: pa.Array, width: int, separators: tuple[int, ...], marks: str
 ) -> np.ndarray | None:
-    """Return the digits of texts that all have one layout, shape (rows, width), or None.
+    """Return the digits of texts that all have one layout as uint8, shape (rows, width); None if any text differs.
 
-    `marks` are the required characters at the positions `separators`, where the digit is 0. The
-    digits are of type uint8: multiply them by POWERS.
-    """
+    `marks` are the characters required at the positions `separators`, where the digit is 0. Multiply the digits by
+    POWERS to get numbers."""
     offsets, data = columns.bytes_of(array)
     if not len(array) or (np.diff(offsets) != width).any():
         return None
@@ -139,7 +135,7 @@ def fixed_digits(
 
 
 def look_like_dates(array: pa.Array) -> np.ndarray:
-    """Return for each text False if its length or its first character show that it is no date."""
+    """Return a mask that is False for texts whose length or first character shows that they are no date."""
     offsets, data = columns.bytes_of(array)
     plausible = np.diff(offsets) >= _SHORTEST
     plausible[plausible] = data[offsets[:-1][plausible]] - np.uint8(ord("0")) <= 9
@@ -147,7 +143,7 @@ def look_like_dates(array: pa.Array) -> np.ndarray:
 
 
 def may_be_dates(array: pa.Array) -> np.ndarray:
-    """Return for each text False if it surely is no date, else True."""
+    """Return a mask that is False for texts that surely are no date; others may still not be one."""
     plausible = look_like_dates(array)
     rows = np.flatnonzero(plausible)
     if len(rows):

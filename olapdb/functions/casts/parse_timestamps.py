@@ -46,7 +46,8 @@ _BASIC_UNIX64 = r"^-?\d{5,12}(?:\.\d*)?$|^\d{13}$"
 
 @dataclass(frozen=True)
 class _Parsed:
-    """Parsed values and a verdict for each text: FINE, WRONG, LONGER or BEYOND."""
+    """Parsed values, and a verdict for each text: FINE, WRONG (no timestamp), LONGER (text follows) or BEYOND (out
+    of range)."""
 
     values: pa.Array
     verdicts: np.ndarray
@@ -178,7 +179,7 @@ def _parse(array: pa.Array, target: DateTime | DateTime64, zone: str, american: 
 
 
 def _all_given(*parts: np.ndarray) -> bool:
-    """Return whether no part is 0 in any row; the best effort parser takes 0 as absent."""
+    """Return whether no part is 0 in any row: the best effort parser takes a month or day of 0 as missing."""
     return all(bool(part.all()) for part in parts)
 
 
@@ -188,7 +189,10 @@ def _to_timestamps(
     verdicts: np.ndarray,
     target: DateTime | DateTime64,
 ) -> _Parsed:
-    """Return timestamps of the target type; verdicts become BEYOND where they do not fit."""
+    """Return seconds and nanoseconds as timestamps of the target type; FINE verdicts become BEYOND where a DateTime64
+    does not hold them.
+
+    A DateTime is clipped to its range."""
     if isinstance(target, DateTime):
         return _Parsed(
             columns.from_values(np.clip(seconds, 0, DATETIME_MAX), target.arrow), verdicts

@@ -30,7 +30,7 @@ _CHUNK = 18  # decimal digits that surely fit in 64 bits
 
 
 def may_parse(array: pa.Array, target: types.DataType) -> np.ndarray:
-    """Return for each text False if it surely is no value of the type, else True."""
+    """Return a mask that is False for texts that surely are no value of the type; others may still not be one."""
     match target:
         case types.Integer():
             plausible = to_numpy(pc.match_substring_regex(array, _INTEGER))
@@ -73,11 +73,9 @@ def _unparsable(array: pa.Array, row: int, target: types.DataType) -> errors.Dat
 
 
 def _digits_as_integers(array: pa.Array, target: types.Integer) -> pa.Array | None:
-    """Parse texts of only digits and `-` by Arrow; return None if any fails or has other
-    characters.
+    """Parse texts of only digits and `-` by Arrow; return None if any fails or has other characters.
 
-    Arrow would accept other texts too, such as `0x10` and blanks.
-    """
+    Arrow would accept more than ClickHouse, such as `0x10` and blanks."""
     _, data = columns.bytes_of(array)
     if not data.size or int(data.max()) > ord("9") or int(data.min()) < ord("-"):
         return None
@@ -180,10 +178,9 @@ def parse_decimals(array: pa.Array, target: types.Decimal) -> pa.Array:
 
 
 def _digits_as_decimals(array: pa.Array, target: types.Decimal) -> pa.Array | None:
-    """Parse texts of digits, `-` and a point by Arrow; return None for other texts.
+    """Parse texts of digits, `-` and a point by Arrow; return None if any has other characters.
 
-    Also None if a text has more places than the type, or if Arrow's multiplication could wrap.
-    """
+    Also None if a text has more places than the type, or if Arrow's multiplication could wrap."""
     offsets, data = columns.bytes_of(array)
     if not data.size or int(data.max()) > ord("9") or int(data.min()) < ord("-"):
         return None
@@ -199,9 +196,7 @@ def _digits_as_decimals(array: pa.Array, target: types.Decimal) -> pa.Array | No
 def without_exponents(array: pa.Array) -> pa.Array:
     """Return texts of the same numbers without exponents: 1.25e1 becomes 12.5.
 
-    Exponents are clipped to the reach of the mantissas: a number too large for any decimal stays
-    too large, a tiny one becomes 0.
-    """
+    Exponents are clipped, so that a number too large for any decimal stays too large and a tiny one becomes 0."""
     parts = {
         name: pc.replace_substring_regex(array, _MANTISSA_AND_EXPONENT, group)
         for name, group in (
@@ -237,7 +232,7 @@ def _clipped(powers: pa.Array, bound: int) -> np.ndarray:
 
 
 def _shifted(sign: pa.Array, whole: pa.Array, fraction: pa.Array, power: int) -> pa.Array:
-    """Return texts of (sign)(whole.fraction times 10^power), without exponents."""
+    """Return texts of the numbers (sign)(whole.fraction) times 10^power, without exponents."""
     if power >= 0:
         padded = pc.utf8_rpad(fraction, width=power, padding="0")
         moved = pc.utf8_slice_codeunits(padded, 0, power)
@@ -252,7 +247,8 @@ def _shifted(sign: pa.Array, whole: pa.Array, fraction: pa.Array, power: int) ->
 
 
 def parse_bools(array: pa.Array) -> pa.Array:
-    """Parse 1, true, t, yes, y, on, enable, enabled and their opposites, in any case."""
+    """Parse 1, true, t, yes, y, on, enable, enabled and their opposites, in any case, as Bool; raise a DataError for
+    other texts."""
     lowered = pc.ascii_lower(array)
     true = pc.is_in(lowered, pa.array(_TRUE))
     bad = first_bad(~to_numpy(pc.or_(true, pc.is_in(lowered, pa.array(_FALSE)))))
@@ -282,9 +278,9 @@ _HEX_VALUES[np.frombuffer(b"ABCDEF", np.uint8)] = np.arange(10, 16)
 
 
 def unhexed(data: np.ndarray) -> np.ndarray:
-    """Return the bytes, half as many, that pairs of hexadecimal digits, given as characters,
-    denote. Any other character counts as 255.
-    """
+    """Return the bytes that pairs of hexadecimal digits, given as character codes, denote: half as many.
+
+    Any other character counts as the digit 255."""
     values = _HEX_VALUES[data]
     return np.ascontiguousarray((values[0::2] << 4) + values[1::2])
 

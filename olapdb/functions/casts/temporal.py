@@ -47,10 +47,9 @@ def to_time(array: pa.Array, source: types.DataType, target: Timed, zone: str) -
 def _rescaled_time(
     array: pa.Array, source: types.DataType, target: types.DateTime | types.DateTime64
 ) -> np.ndarray:
-    """Return a time's ticks at the target's precision, truncated.
+    """Return a time's ticks at the precision of the target, truncated.
 
-    Raises DecimalOverflow if any is beyond 64 bits.
-    """
+    Raises DecimalOverflow if any is beyond 64 bits."""
     ticks = columns.numpy_values(array)
     old, new = calendar.ticks_per_second(source), calendar.ticks_per_second(target)
     if new < old:
@@ -60,10 +59,9 @@ def _rescaled_time(
 
 
 def _ticks_of_floats(array: pa.Array, target: types.DateTime | types.DateTime64) -> np.ndarray:
-    """Return ticks of Unix seconds, truncated and clamped.
+    """Return Unix seconds, given as floats, as ticks of the target, truncated and clamped.
 
-    Raises DecimalOverflow for NaN, and for a DateTime CannotConvertType for NaN or infinity.
-    """
+    Raises DecimalOverflow for NaN, and for a DateTime CannotConvertType for NaN or infinity."""
     floats = columns.numpy_values(array).astype(np.float64)
     error: type[DataError] = DecimalOverflow
     bad = first_bad(np.isnan(floats))
@@ -81,14 +79,14 @@ def _ticks_of_floats(array: pa.Array, target: types.DateTime | types.DateTime64)
 
 
 def _clamped_seconds(values: np.ndarray) -> np.ndarray:
-    """Return integers as int64, clamped to the seconds of Date32's range."""
+    """Return integers, taken as Unix seconds, as int64 clamped to the range of a Date32."""
     if values.dtype == np.uint64:  # int64 may not hold them
         values = np.minimum(values, np.uint64(calendar.SECONDS64_RANGE[1]))
     return np.clip(values.astype(np.int64), *calendar.SECONDS64_RANGE)
 
 
 def _ticks(seconds: np.ndarray, ticks: int) -> np.ndarray:
-    """Return seconds as ticks, clamped to int64; `ticks` is the number of ticks of a second."""
+    """Return seconds as ticks, clamped to int64; `ticks` is the number of ticks per second."""
     whole = calendar.INT64_MAX // ticks
     result: np.ndarray = np.clip(seconds, -whole, whole) * ticks
     result[seconds > whole] = calendar.INT64_MAX
@@ -99,10 +97,9 @@ def _ticks(seconds: np.ndarray, ticks: int) -> np.ndarray:
 def _refuse_beyond(
     seconds: np.ndarray, ticks: int, array: pa.Array, target: types.DataType
 ) -> None:
-    """Raise DecimalOverflow about the first timestamp, if any, whose ticks need more than 64 bits.
+    """Raise DecimalOverflow with its row for the first timestamp, if any, whose ticks need more than 64 bits.
 
-    `ticks` is the number of ticks of a second.
-    """
+    `ticks` is the number of ticks per second."""
     if ticks == 1 or not seconds.size:
         return
     limit = calendar.INT64_MAX // ticks - 1
@@ -121,10 +118,10 @@ def _is_within(values: np.ndarray, low: int, high: int) -> bool:
 def _days(
     array: pa.Array, source: types.DataType, target: types.Date | types.Date32, zone: str
 ) -> np.ndarray:
-    """Return days since 1970-01-01 of numbers, dates and times for Date or Date32.
+    """Return numbers, dates and times as days since 1970-01-01 for a Date or Date32.
 
-    As in ClickHouse a number beyond the range of days counts as Unix seconds.
-    """
+    As in ClickHouse a number beyond the range of days counts as Unix seconds. Raises CannotConvertType from NaN and
+    infinity to a Date."""
     if isinstance(source, types.DateTime64) and isinstance(target, types.Date):
         seconds = calendar.towards_zero(
             columns.numpy_values(array), calendar.ticks_per_second(source)

@@ -22,9 +22,9 @@ Timestamp = types.Date | types.Date32 | types.DateTime | types.DateTime64
 
 
 def to_number(array: pa.Array, source: types.DataType, target: Number) -> pa.Array | None:
-    """Convert a column without nulls to a number or Bool; return None if no conversion exists.
+    """Convert a column without nulls to a number or Bool; return None if the types have no conversion.
 
-    Texts are parsed; a DataError tells of the first that does not parse."""
+    Texts are parsed; raises a DataError for the first that does not parse."""
     if isinstance(source, types.Time | types.Time64):
         return clocks.from_clock(array, source, target)
     if isinstance(source, types.String | types.FixedString):
@@ -53,7 +53,7 @@ def to_number(array: pa.Array, source: types.DataType, target: Number) -> pa.Arr
 
 
 def to_interval(array: pa.Array, source: types.DataType, target: types.Interval) -> pa.Array | None:
-    """Convert a column without nulls to an interval; return None if no conversion exists."""
+    """Convert a column without nulls to an interval; return None if the types have no conversion."""
     if isinstance(source, types.Time | types.Time64):
         return clocks.from_clock(array, source, target)
     if isinstance(source, types.Interval):
@@ -66,9 +66,9 @@ def to_interval(array: pa.Array, source: types.DataType, target: types.Interval)
 def to_timestamp(
     array: pa.Array, source: types.DataType, target: Timestamp, zone: str
 ) -> pa.Array | None:
-    """Convert a column without nulls to a date or time; return None if no conversion exists.
+    """Convert a column without nulls to a date or time; return None if the types have no conversion.
 
-    Texts are parsed; a DataError tells of the first that does not parse."""
+    Texts are parsed; raises a DataError for the first that does not parse."""
     if isinstance(source, types.Time | types.Time64):
         return clocks.from_clock(array, source, target)
     if isinstance(source, types.String | types.FixedString):

@@ -37,11 +37,10 @@ _CHUNK = 18
 
 
 def parse(array: pa.Array, target: types.WideNumber, *, wrap: bool = True) -> pa.Array:
-    """Parse texts of digits with a sign. Numbers wrap at the type's bits.
+    """Parse texts of digits with an optional sign as wide integers, which wrap at the type's width.
 
-    Without `wrap` a number out of range raises CannotParse. Raises CannotParse for another text,
-    CannotParseNumber for a minus sign before an unsigned number.
-    """
+    Without `wrap` a number out of range raises CannotParse. Raises CannotParse for another text, CannotParseNumber
+    for a minus sign before an unsigned number."""
     pattern = r"^[+-]?\d+$" if target.signed else r"^\+?\d+$"
     bad = first_bad(~to_numpy(pc.match_substring_regex(array, pattern)))
     if bad is not None:
@@ -104,10 +103,9 @@ def to_wide(array: pa.Array, source: types.DataType, target: types.WideNumber) -
 
 
 def _limbs_of_floats(array: pa.Array, target: types.WideNumber) -> np.ndarray:
-    """Return floats as limbs, truncated; raise for NaN and infinity.
+    """Return floats as limbs (64-bit words), truncated; raise CannotConvertType for NaN and infinity.
 
-    Beyond 256 bits nothing of a float's 53 bits is left: 0.
-    """
+    A float so large that none of its 53 bits is among the low 256 bits gives 0."""
     floats = np.trunc(columns.numpy_values(array).astype(np.float64))
     bad = first_bad(~np.isfinite(floats))
     if bad is not None:
@@ -163,6 +161,6 @@ def from_wide(
 
 
 def _has_few_digits(array: pa.Array) -> np.ndarray:
-    """Return for each number whether it has at most as many digits as its decimal's precision."""
+    """Return a mask of the numbers that have at most as many digits as their decimal type's precision."""
     digits = pc.utf8_ltrim(array.cast(pa.string()), characters="-")
     return to_numpy(pc.less_equal(pc.binary_length(digits), array.type.precision))

@@ -100,7 +100,7 @@ def resolve_call(name: str, arguments: Sequence[Argument], resolve: Resolve) -> 
 
 
 def _has_path(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Return the call of has(j, path): whether a JSON has a value at the path, or below it.
+    """Resolve has(j, path): 1 where a JSON has a value at the path or below it, else 0.
 
     Raises IllegalTypeOfArgument for a path that is no String."""
     if not isinstance(arguments[1].type, types.String):
@@ -128,10 +128,11 @@ _TARGETS = frozenset(
 
 
 def _over_types(name: str, arguments: Sequence[Argument], resolve: Resolve) -> ScalarCall:
-    """Return the call that gives the values of each type to the function. Rows with NULL are NULL.
+    """Return the call that passes the values of each type in a Dynamic to the function of that type. A row with a NULL
+    is NULL.
 
-    The result has the type that the function has for any argument, else it is a Dynamic. A type that the function
-    does not take is an error if a row has it, NULL under dynamic_throw_on_type_mismatch = 0."""
+    The result has the function's type if that is the same for any argument, else it is a Dynamic. If a row has a
+    type that the function does not take, that is an error, or NULL under dynamic_throw_on_type_mismatch = 0."""
     if name.startswith(_NO_FORM) or "Hash" in name:
         raise NotSupportedError(
             f"Function {name} of a Dynamic is not supported: it has other bytes here.",
@@ -144,7 +145,7 @@ def _over_types(name: str, arguments: Sequence[Argument], resolve: Resolve) -> S
     result = RESULT_TYPES.get(name, types.Dynamic())
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Compute the function for the rows of each combination of types."""
+        """Call the function for the rows of each combination of types."""
         constant = all(isinstance(value, pa.Scalar) for value in values)
         count = 1 if constant else rows
         computed = _computed(values, arguments, at, count, environment, resolve, result)
@@ -162,7 +163,8 @@ def _computed(
     resolve: Resolve,
     result: types.DataType,
 ) -> pa.Array:
-    """Return the results of all rows: rows whose values have the same types are computed together."""
+    """Return the results of `count` rows: rows whose values have the same types are computed together. `at` lists
+    the Dynamic arguments."""
     taken = {i: columns.struct_fields(columns.as_array(values[i], count)) for i in at}
     pieces, places = [], []
     for rows, kinds in _rows_by_types({i: labels for i, (labels, _) in taken.items()}, count):
@@ -196,8 +198,8 @@ def _computed(
 def _rows_by_types(
     labels: Mapping[int, pa.Array], count: int
 ) -> Iterator[tuple[np.ndarray, dict[int, types.DataType]]]:
-    """Yield the rows that have one combination of types, and these by argument. `labels` has the names
-    of the types of each argument; rows with a NULL are left out."""
+    """Yield the rows that share one combination of types, and the type of each argument. `labels` has the type names
+    of each argument; rows with a NULL are left out."""
     codes = np.zeros(count, np.int64)
     valid = np.ones(count, bool)
     names: dict[int, list[str]] = {}
@@ -217,18 +219,22 @@ def _rows_by_types(
 
 
 def _converting(call: ScalarCall, source: types.DataType) -> ScalarCall:
-    """Return the call of a conversion, such as toUInt64(d): a cast, whose default stands for NULL."""
+    """Return the call of a conversion such as toUInt64(d): a cast from `source` to the plain target, whose default
+    stands for NULL."""
     target = types.plain(call.type)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Cast the values."""
+        """Cast the values strictly."""
         return cast_column(values[0], source, target, environment, strict=True)
 
     return replace(call, type=target, kernel=kernel, monotonic=False)
 
 
 def _member(name: str, arguments: Sequence[Argument], resolve: Resolve) -> ScalarCall:
-    """Resolve the member of a JSON, or of the JSON that a Dynamic has, as a Dynamic; j.a of an expression j."""
+    """Resolve the member of a JSON, or of a Dynamic that holds JSON, at a constant path, such as j.a of an expression
+    j; the result is a Dynamic.
+
+    Raises IllegalTypeOfArgument for a path that is no constant text."""
     constant = arguments[1].constant
     path = None if constant is None else constant.as_py()
     if not isinstance(path, str):
@@ -239,7 +245,7 @@ def _member(name: str, arguments: Sequence[Argument], resolve: Resolve) -> Scala
 
 
 def member_call(name: str, whole: types.DataType, path: str) -> ScalarCall:
-    """Return the call that takes the member at a path of a JSON or a Dynamic: a value, or the object there."""
+    """Return the call that takes the member at a path of a JSON or a Dynamic: a value, or the object below the path."""
     source = types.plain(whole)
     if isinstance(source, types.Json) and path in dict(source.typed):
         return resolve_value(name, source, path, types.is_nullable(whole))
@@ -258,13 +264,13 @@ def member_call(name: str, whole: types.DataType, path: str) -> ScalarCall:
 
 
 def _is_path(arguments: Sequence[Argument]) -> bool:
-    """Return whether the call takes a part of a JSON by a text: j['a']."""
+    """Return whether the call takes a member of a JSON by a text, as j['a'] does."""
     container, index = (types.plain(argument.type) for argument in arguments)
     return isinstance(container, types.Json) and isinstance(index, types.String)
 
 
 def _member_of_dynamic(array: pa.Array, path: str) -> pa.Array:
-    """Return the members at a path of the rows that are objects."""
+    """Return the members at a path of the rows that hold objects; NULL for other rows."""
     names, texts = columns.struct_fields(array)
     pieces, places = [], []
     encoded = names.dictionary_encode()
@@ -281,7 +287,7 @@ def _member_of_dynamic(array: pa.Array, path: str) -> pa.Array:
 
 
 def resolve_value(name: str, source: types.Json, path: str, nullable: bool) -> ScalarCall:
-    """Return the call that takes the value at a path of a JSON."""
+    """Return the call that takes the value at a path of a JSON; with `nullable` the result is Nullable."""
     kind = source.type_of(path)
     result = types.make_nullable(kind) if nullable else kind
 
@@ -294,7 +300,9 @@ def resolve_value(name: str, source: types.Json, path: str, nullable: bool) -> S
 
 
 def _comparison(name: str, arguments: Sequence[Argument], resolve: Resolve) -> ScalarCall:
-    """Resolve a comparison of two JSONs, or of two Dynamics, which compares their keys of order."""
+    """Resolve a comparison of two JSONs, or of two Dynamics: it compares their keys of order.
+
+    Raises IllegalTypeOfArgument for any other pair; NULL without a type is allowed."""
     kinds = [types.plain(a.type) for a in arguments]
     both = [t for t in (types.Json, types.Dynamic) if any(isinstance(kind, t) for kind in kinds)]
     if not all(isinstance(kind, (both[0], types.Nothing)) for kind in kinds):
@@ -333,13 +341,13 @@ def _comparison(name: str, arguments: Sequence[Argument], resolve: Resolve) -> S
 
 
 def _emptiness(name: str, arguments: Sequence[Argument], resolve: Resolve) -> ScalarCall:
-    """Resolve empty(j): whether an object has no paths."""
+    """Resolve empty or notEmpty of a JSON: whether an object has no paths, or has some."""
     kind = types.Array(types.STRING)
     call = resolve([Argument(kind)])
     nullable = types.is_nullable(arguments[0].type)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Answer for the paths of each object."""
+        """Call the function for the list of each object's paths; NULL for NULL."""
         array = columns.single(values[0])
         entries = entries_of(array)
         counts = np.bincount(entries.rows, minlength=len(array))
@@ -354,13 +362,13 @@ def _emptiness(name: str, arguments: Sequence[Argument], resolve: Resolve) -> Sc
 
 
 def _of_text(arguments: Sequence[Argument], resolve: Resolve) -> ScalarCall:
-    """Resolve a function of the text of a JSON, such as JSONExtract."""
+    """Resolve a function of texts, such as JSONExtract, for a JSON: it gets the JSON's text."""
     source = arguments[0].type
     text = types.make_nullable(types.STRING) if types.is_nullable(source) else types.STRING
     call = resolve([Argument(text), *arguments[1:]])
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Write the JSON, and give it to the function."""
+        """Write the JSON as text and pass it to the function."""
         shown = plain_texts(columns.single(values[0]), environment.zone)
         first = shown[0] if isinstance(values[0], pa.Scalar) else shown
         return call.kernel([first, *values[1:]], rows, environment)

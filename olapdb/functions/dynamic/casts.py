@@ -67,8 +67,10 @@ def convert(
 
 
 def of_literals(array: pa.Array, source: types.DataType, environment: Environment) -> pa.Array:
-    """Return constants of an INSERT, all of one type, as a Dynamic: whole numbers are Int64, or UInt64 where they
-    need it, texts that are dates or times are such, also within arrays, tuples and maps."""
+    """Return constants of an INSERT, all of one type, as a Dynamic.
+
+    Whole numbers become Int64, or UInt64 where they need it; texts that are dates or times become such, also within
+    arrays, tuples and maps."""
     target = _literal_type(source)
     plain = types.plain(source)
     if isinstance(plain, types.String):
@@ -102,7 +104,7 @@ def _literal_type(source: types.DataType) -> types.DataType:
 
 
 def of_texts(texts: pa.Array, environment: Environment) -> pa.Array:
-    """Return texts as a Dynamic: dates, times, else String; NULL is NULL."""
+    """Return texts as a Dynamic: those that are dates or times as such, others as String; NULL stays NULL."""
     valid = columns.validity(texts)
     present = texts if valid is None else texts.filter(pa.array(valid))
     flags = days_and_times(columns.text(present), environment)
@@ -123,8 +125,8 @@ def of_texts(texts: pa.Array, environment: Environment) -> pa.Array:
 
 
 def of_fields(texts: pa.Array, environment: Environment) -> pa.Array:
-    """Return the fields of a text format as a Dynamic: numbers, Bools, dates, times, arrays of numbers or of texts in
-    quotes, else String; NULL is NULL."""
+    """Return the fields of a text format as a Dynamic, each as the first type that reads it: a number, Bool, date,
+    time, an array of numbers or of quoted texts, else String; NULL stays NULL."""
     valid = columns.validity(texts)
     present = texts if valid is None else texts.filter(pa.array(valid))
     rest = np.ones(len(present), bool)
@@ -163,8 +165,10 @@ _FLOAT = r"^-?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?$"
 
 
 def of_members(texts: pa.Array) -> pa.Array:
-    """Return the members of the text of an array, tuple or map as a Dynamic: in quotes a text, a date or a time,
-    else Int64, Float64 or Bool. Raises IncorrectData, with its row, for another one."""
+    """Return the members of the text of an array, tuple or map as a Dynamic: quoted ones as String, date or time,
+    others as Int64, Float64 or Bool.
+
+    Raises IncorrectData, with its row, for any other member."""
     quoted = np.asarray(pc.starts_with(texts, "'"))
     whole = np.asarray(pc.match_substring_regex(texts, _INTEGER))
     flags = [
@@ -207,12 +211,13 @@ def refuse_json(source: types.DataType, target: types.DataType) -> None:
 def _cast_kind(
     values: pa.Array, source: types.DataType, target: types.DataType, cast: Convert
 ) -> pa.Array:
-    """Return the values of one type of a Dynamic as those of the target."""
+    """Return the values of one type in a Dynamic, cast by `cast` to the target."""
     return columns.retype(cast(values, source, target), target.arrow)
 
 
 def _with_nulls(array: pa.Array, change: Callable[[pa.Array], pa.Array]) -> pa.Array:
-    """Return what `change` makes of the values, NULL where the column is NULL. An error names the column's row."""
+    """Return the column with `change` applied to its values; NULL stays NULL. An error of `change` names the
+    column's row."""
     valid = columns.validity(array)
     if valid is None:
         return change(array)
@@ -227,7 +232,8 @@ def _with_nulls(array: pa.Array, change: Callable[[pa.Array], pa.Array]) -> pa.A
 def _to_json(
     array: pa.Array, source: types.DataType, target: types.Json, environment: Environment
 ) -> pa.Array:
-    """Return values without NULL as JSON: texts as what they say, maps and tuples as their objects."""
+    """Return values without NULL as JSON: texts are parsed; maps and tuples with names become objects. Raises
+    TypeMismatch for other types."""
     if isinstance(source, types.Nothing):
         return pa.nulls(len(array), target.arrow)
     if isinstance(source, types.String | types.FixedString):
@@ -245,8 +251,8 @@ def _to_json(
 def _between(
     array: pa.Array, source: types.Json, target: types.Json, environment: Environment
 ) -> pa.Array:
-    """Return a JSON as one of another type, which reads its text, as ClickHouse does; the same paths with types
-    are the same values."""
+    """Return a column of JSON as another JSON type: as given if both declare the same typed paths and the target
+    skips none; else its text is read again."""
     if source.typed == target.typed and not (target.skipped or target.skipped_patterns):
         return array
     return objects_of_texts(plain_texts(array, environment.zone), target, environment)

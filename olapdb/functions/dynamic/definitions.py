@@ -25,9 +25,10 @@ _PATHS_WITH_TYPES = types.Map(types.STRING, types.STRING)
 
 
 def _element(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve dynamicElement(d, 'Type') of a Dynamic, or of an array of such.
+    """Resolve dynamicElement(d, 'Type') of a Dynamic, or of an array of Dynamic: its values of that type, else NULL or
+    empty.
 
-    Raises IllegalTypeOfArgument if it is none, BadArguments for an unknown type."""
+    Raises IllegalTypeOfArgument for other arguments, BadArguments for an unknown type."""
     inner, depth = innermost(arguments[0].type)
     if not isinstance(inner, types.Dynamic):
         raise scalar.illegal(name, arguments[0].type, "a Dynamic, or an Array of such,")
@@ -55,7 +56,7 @@ def _type(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _is_shared(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve isDynamicElementInSharedData(d): false, since no value is kept apart."""
+    """Resolve isDynamicElementInSharedData(d): false for every row, since there is no shared data."""
     if not isinstance(arguments[0].type, types.Dynamic):
         raise scalar.illegal(name, arguments[0].type, "a Dynamic")
     return call_of(
@@ -72,15 +73,16 @@ def _json_of(name: str, argument: Argument) -> types.Json:
 
 
 def _paths(which: str) -> scalar.Resolver:
-    """Return the resolver of a function that lists paths: "all", "dynamic" or "shared" ones."""
+    """Return the resolver of a function that lists the paths of a JSON: `which` is "all", "dynamic" (without a type
+    of their own) or "shared" (none)."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the function. Raises IllegalTypeOfArgument."""
+        """Resolve the function. Raises IllegalTypeOfArgument for an argument that is no JSON."""
         kind = _json_of(name, arguments[0])
         with_types = name.endswith("Types")
 
         def listed(array: pa.Array, environment: Environment) -> pa.Array:
-            """Return the paths of each value."""
+            """Return the list of each value's paths."""
             entries = entries_of(array)
             keep = columns.as_array(pa.scalar(which != "shared"), len(entries.rows))
             if which == "dynamic" and kind.typed:
@@ -101,13 +103,14 @@ def _paths(which: str) -> scalar.Resolver:
 
 
 def _offsets(rows: object, keep: pa.Array, count: int) -> np.ndarray:
-    """Return the offsets of lists of the kept entries of each row."""
+    """Return the offsets of `count` lists of entries: `rows` has each entry's row, the mask `keep` the entries that
+    stay."""
     counts = np.bincount(np.asarray(rows)[np.asarray(keep)], minlength=count)
     return columns.offsets_from_counts(counts)
 
 
 def _values(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve JSONAllValues(j): the values of all paths as texts."""
+    """Resolve JSONAllValues(j): for each object the values of all paths, as texts."""
     _json_of(name, arguments[0])
 
     def listed(array: pa.Array, environment: Environment) -> pa.Array:

@@ -91,7 +91,7 @@ def python_values(array: pa.Array, data_type: types.DataType, zone: str | None) 
 
 
 def _by_kind(typed_rows: Iterable[TypedRows], count: int, zone: str | None) -> list[object]:
-    """Return values of several types as Python values; None where a row has none."""
+    """Return the values of several types in `count` rows as Python values; None for a row without any."""
     result = np.full(count, None, object)
     for kind in typed_rows:
         own = python_values(kind.values(), types.make_nullable(kind.type), zone)

@@ -46,7 +46,7 @@ escapes double: 22 levels took 12 s to read."""
 
 
 def refuse_depth(index: JsonIndex, tokens: np.ndarray, depth: int) -> None:
-    """Raise IncorrectData about the first token if so many levels lie around it."""
+    """Raise IncorrectData with the row of the first token if arrays nest `depth` levels deep and that is too many."""
     if depth > NESTING_MAX and len(tokens):
         raise IncorrectData(
             f"The arrays of a JSON nest deeper than {NESTING_MAX} levels.",
@@ -56,7 +56,7 @@ def refuse_depth(index: JsonIndex, tokens: np.ndarray, depth: int) -> None:
 
 @dataclass(frozen=True)
 class Inference:
-    """Finds types of values of an index. `json` is the type of objects within arrays."""
+    """The inference of the types of values in an index. `json` is the type that objects within arrays get."""
 
     index: JsonIndex
     environment: Environment
@@ -75,7 +75,7 @@ class Inference:
         places: list[np.ndarray] = []
 
         def add(rows: np.ndarray, data_type: types.DataType, texts: pa.Array) -> None:
-            """Keep the texts of the rows that have a type."""
+            """Add the texts of the rows that have one type to the pieces."""
             names[rows] = len(row_types)
             row_types.append(data_type)
             pieces.append(texts)
@@ -98,7 +98,7 @@ class Inference:
         return _assembled(names, row_types, pieces, places)
 
     def classes(self, tokens: np.ndarray) -> np.ndarray:
-        """Return the class of each token's value; uint8."""
+        """Return the class of each token's value, such as INT64, TEXT or OBJECTS; uint8."""
         kind = self.index.kind_of(tokens)
         classes = np.full(len(tokens), NOTHING, np.uint8)
         classes[kind == OBJECT] = OBJECTS
@@ -118,7 +118,7 @@ class Inference:
         return classes
 
     def scalar_texts(self, tokens: np.ndarray, code: int) -> pa.Array:
-        """Return the texts that keep values of one class."""
+        """Return the texts in which a Dynamic keeps the values of one class, `code`."""
         if code in (BOOL, UINT64):
             return _written(self.index, tokens)
         if code == INT64:
@@ -129,7 +129,7 @@ class Inference:
         return stored_texts(self.values(tokens, _SCALARS[code]), _SCALARS[code])
 
     def texts(self, tokens: np.ndarray) -> pa.Array:
-        """Return strings decoded, and scalars as they are written."""
+        """Return the texts of tokens: strings decoded, scalars as they are written."""
         strings = self.index.kind_of(tokens) == STRING
         if strings.all():
             return paths.keys_of(self.index, tokens)
@@ -180,7 +180,9 @@ class Inference:
     def _common_of_arrays(
         self, rows: np.ndarray, owners: np.ndarray, arrays: np.ndarray, depth: int
     ) -> tuple[np.ndarray, list[types.DataType]]:
-        """Return of each row the place of the type that its arrays have in common, and the types."""
+        """Return for each row the number of the type that its arrays have in common, and the list of these types.
+
+        `owners` has the row of each array."""
         refuse_depth(self.index, arrays, depth)
         offsets, members = paths.members_of(self.index, arrays)
         numbers = np.searchsorted(rows, owners[columns.parents_of(offsets)])
@@ -220,7 +222,7 @@ class Inference:
 
 
 def _scalars(texts: pa.Array, plain: types.DataType) -> pa.Array:
-    """Return texts as numbers, Bools or Strings; true and false as numbers are 1 and 0."""
+    """Return texts as numbers, Bools or Strings of type `plain`; true and false as numbers are 1 and 0."""
     if isinstance(plain, types.String):
         return texts
     if isinstance(plain, types.Boolean):
@@ -252,26 +254,26 @@ def _assembled(
 
 
 def _written(index: JsonIndex, tokens: np.ndarray) -> pa.Array:
-    """Return tokens as they are written."""
+    """Return the text of each token as it is written."""
     return spans(index.data, index.start[tokens], index.end[tokens])
 
 
 def _is_null(index: JsonIndex, tokens: np.ndarray) -> np.ndarray:
-    """Return which tokens begin with the letter n."""
+    """Return a mask of the tokens that are null: they begin with the letter n."""
     if not len(index.data):
         return np.zeros(len(tokens), bool)
     return np.asarray(index.data[index.start[np.maximum(tokens, 0)]] == ord("n"))
 
 
 def _is_negative(index: JsonIndex, tokens: np.ndarray) -> np.ndarray:
-    """Return which tokens begin with a minus."""
+    """Return a mask of the tokens that are negative numbers: they begin with a minus."""
     if not len(index.data):
         return np.zeros(len(tokens), bool)
     return np.asarray(index.data[index.start[np.maximum(tokens, 0)]] == ord("-"))
 
 
 def _scalar_classes(index: JsonIndex, tokens: np.ndarray) -> np.ndarray:
-    """Return the classes of numbers, true, false and null."""
+    """Return the classes of numbers, true, false and null. An integer that neither Int64 nor UInt64 holds is TEXT."""
     first = index.data[index.start[tokens]]
     classes = np.full(len(tokens), FLOAT64, np.uint8)
     classes[first == ord("n")] = NOTHING
@@ -306,7 +308,9 @@ def _fits(texts: pa.Array, sign: str, largest: str, least: str) -> pa.Array:
 
 
 def _element_type(mask: int, has_negative: bool, json: types.Json) -> types.DataType:
-    """Return the type of elements whose classes the mask has, none of them an array alone."""
+    """Return the common type of an array's elements, whose classes are the bits of `mask`; none of them is an array.
+
+    A Dynamic if they have no common type. `has_negative`: one of the integers is below 0."""
     present = {code for code in range(ARRAYS + 1) if mask >> code & 1} - {NOTHING}
     if not present:
         return types.Nullable(types.STRING)

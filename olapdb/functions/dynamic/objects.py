@@ -29,7 +29,8 @@ _SHOWN_BYTES = 80
 
 @dataclass(frozen=True)
 class Entries:
-    """Paths of rows with the names of their types and what keeps their values. `rows` is int64."""
+    """Paths of rows: the number of each one's row (int64), its name, the name of its value's type, and the text that
+    keeps the value."""
 
     rows: np.ndarray
     paths: pa.Array
@@ -55,7 +56,8 @@ def objects_of_texts(texts: pa.Array, data_type: types.Json, environment: Enviro
 
 
 def _refuse_others(texts: pa.Array, first: int, index: JsonIndex) -> None:
-    """Raise IncorrectData about the first text that is no object."""
+    """Raise IncorrectData, with its row, about the first text that is no object; `first` is the row number of the
+    first text."""
     bad = index.kind_of(index.root) != OBJECT
     if not bad.any():
         return
@@ -72,7 +74,7 @@ def _refuse_others(texts: pa.Array, first: int, index: JsonIndex) -> None:
 
 @dataclass(frozen=True)
 class ObjectReader:
-    """Reads objects of an index of JSON texts. `depth` is the number of objects around them in whose arrays they
+    """A reader of objects in an index of JSON texts. `depth` counts the objects around them within whose arrays they
     stand."""
 
     index: JsonIndex
@@ -86,7 +88,7 @@ class ObjectReader:
         return inference.dynamic(tokens, types.Json())
 
     def read(self, tokens: np.ndarray, data_type: types.Json) -> tuple[pa.Array, np.ndarray]:
-        """Return tokens as values of the type, NULL for others, and which of them are objects."""
+        """Return tokens as values of the JSON type, NULL for tokens that are no objects, and a mask of the objects."""
         is_object = self.index.kind_of(tokens) == OBJECT
         objects = self.objects(tokens[is_object], data_type)
         return (objects if is_object.all() else columns.scatter(objects, is_object)), is_object
@@ -102,11 +104,11 @@ class ObjectReader:
         return _assembled(entries, len(tokens), self._rows_of_texts(tokens))
 
     def _rows_of_texts(self, tokens: np.ndarray) -> np.ndarray:
-        """Return the text of each token."""
+        """Return the number of the text in which each token stands."""
         return np.asarray(self.index.row[tokens])
 
     def _inference(self, data_type: types.Json) -> Inference:
-        """Return what finds the types of values of paths."""
+        """Return the inference of the types of values at paths without a declared type."""
         inner = replace(self, depth=self.depth + 1)
         nullable = "schema_inference_make_columns_nullable=0" not in self.environment.changed
         return Inference(
@@ -116,7 +118,7 @@ class ObjectReader:
     def _leaves(
         self, tokens: np.ndarray, data_type: types.Json
     ) -> Iterator[tuple[np.ndarray, pa.Array, np.ndarray]]:
-        """Yield (rows, paths, tokens) of the values of all paths, those of one depth at a time."""
+        """Yield (rows, paths, tokens) of the values at the ends of all paths, one depth of nesting at a time."""
         rows = np.arange(len(tokens))
         prefix: pa.Array | None = None
         typed = pa.array([path for path, _ in data_type.typed], pa.string())
@@ -142,7 +144,8 @@ class ObjectReader:
     def _entries(
         self, rows: np.ndarray, names: pa.Array, tokens: np.ndarray, data_type: types.Json
     ) -> Entries:
-        """Return what is kept of values: those of typed paths as their type, null of others not at all."""
+        """Return the entries to keep of values at paths: typed paths as their type, others as the type inferred; a
+        null of an untyped path is left out."""
         pieces: list[Entries] = []
         rest = np.ones(len(rows), bool)
         for path, kind in data_type.typed:
@@ -162,9 +165,10 @@ class ObjectReader:
         return _joined(pieces)
 
     def _typed(self, tokens: np.ndarray, path: str, data_type: types.DataType) -> pa.Array:
-        """Return what keeps values of a typed path; null becomes the default of a type without NULL.
+        """Return the texts that keep values of a path with a declared type; null becomes the default of a type without
+        NULL.
 
-        Raises IncorrectData with its row."""
+        Raises IncorrectData with its row for a value that does not convert."""
         read, converted = self.typed_values(tokens, data_type)
         kind = self.index.kind_of(tokens)
         missing = (kind == SCALAR) & (self.index.data[self.index.start[tokens]] == ord("n"))
@@ -184,7 +188,7 @@ class ObjectReader:
     def typed_values(
         self, tokens: np.ndarray, data_type: types.DataType
     ) -> tuple[pa.Array, np.ndarray]:
-        """Return tokens as values of a type, and which of them are values of it."""
+        """Return tokens as values of a declared type, and a mask of those that convert."""
         plain = types.plain(data_type)
         if isinstance(plain, types.Dynamic):
             return self.dynamic(tokens), np.ones(len(tokens), bool)
@@ -194,7 +198,7 @@ class ObjectReader:
 
 
 def _kept(names: pa.Array, data_type: types.Json) -> np.ndarray:
-    """Return which paths the type does not skip."""
+    """Return a mask of the paths that the type does not skip."""
     keep = np.ones(len(names), bool)
     for path in data_type.skipped:
         keep &= ~np.asarray(pc.equal(names, path))
@@ -208,7 +212,7 @@ def _kept(names: pa.Array, data_type: types.Json) -> np.ndarray:
 
 
 def _joined(pieces: Sequence[Entries]) -> Entries:
-    """Return all entries as one."""
+    """Return several sets of entries as one."""
     if len(pieces) == 1:
         return pieces[0]
     return Entries(
@@ -220,7 +224,7 @@ def _joined(pieces: Sequence[Entries]) -> Entries:
 
 
 def _defaults(pieces: Sequence[Entries], count: int, data_type: types.Json) -> list[Entries]:
-    """Return the defaults of typed paths, for the rows that do not have them."""
+    """Return entries with the default of each typed path, for those of `count` rows that lack the path."""
     defaults = []
     for path, kind in data_type.typed:
         missing = np.ones(count, bool)
@@ -236,7 +240,8 @@ def _defaults(pieces: Sequence[Entries], count: int, data_type: types.Json) -> l
 def _assembled(
     pieces: Sequence[Entries], count: int, rows_of_texts: np.ndarray | None = None
 ) -> pa.Array:
-    """Return entries in any order as values of JSON; raise IncorrectData for a path that a row has twice."""
+    """Return entries, in any order, as `count` values of JSON; raise IncorrectData with its row for a path that a
+    row has twice."""
     if not pieces:
         return columns.lists_from(
             np.zeros(count + 1, np.int64), pa.nulls(0, JSON_PATHS.value_type)
@@ -271,7 +276,7 @@ def from_entries(entries: Entries, count: int) -> pa.Array:
 
 
 def entries_of(array: pa.Array) -> Entries:
-    """Return the paths of a column of JSON; a NULL has none."""
+    """Return the entries of a column of JSON: its rows' paths and values; a NULL has none."""
     offsets, elements = columns.elements_of(array)
     names, kinds, values = columns.struct_fields(elements)
     return Entries(columns.parents_of(offsets), names, kinds, values)

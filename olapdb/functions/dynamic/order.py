@@ -25,7 +25,8 @@ _ENDING = "\0\0"
 
 
 def order_keys(array: pa.Array, data_type: types.DataType) -> pa.Array:
-    """Return the keys of values; NULL stays null."""
+    """Return the texts by which values of the type are ordered and compared: their order in bytes is the values'
+    order. NULL stays null."""
     plain = types.plain(data_type)
     match plain:
         case types.Dynamic():
@@ -72,8 +73,8 @@ def _of_json(array: pa.Array) -> pa.Array:
 
 
 def _ended(texts: pa.Array) -> pa.Array:
-    """Return texts with an end that comes before any character, so that texts behind one another compare as a
-    list of them does."""
+    """Return texts escaped and ended by a mark below any character, so that concatenated texts compare as lists of
+    texts do."""
     escaped = pc.replace_substring(texts, "\0", "\0\1")
     return pc.binary_join_element_wise("\1", escaped, _ENDING, "")
 
@@ -86,7 +87,7 @@ def _with_nulls(keys: pa.Array, array: pa.Array) -> pa.Array:
 
 
 def _unsigned(values: np.ndarray) -> np.ndarray:
-    """Return numbers as unsigned ones of 64 bits in the same order; nan is the largest."""
+    """Return numbers as unsigned 64-bit integers in the same order; NaN is the largest."""
     if values.dtype.kind == "f":
         bits = (values.astype(np.float64) + 0.0).view(np.uint64)
         sign = np.uint64(1) << np.uint64(63)

@@ -18,7 +18,8 @@ Take: TypeAlias = Callable[[pa.Array, Environment], pa.Array]
 
 
 def call_of(name: str, result: types.DataType, take: Take, depth: int = 0) -> ScalarCall:
-    """Return the call of a function of one column; within `depth` arrays, of their elements."""
+    """Return the call of a function of one column that applies `take`; with `depth` above 0, to the elements within
+    that many arrays."""
     for _ in range(depth):
         result = types.Array(result)
 
@@ -31,7 +32,7 @@ def call_of(name: str, result: types.DataType, take: Take, depth: int = 0) -> Sc
 
 
 def _within(array: pa.Array, depth: int, take: Callable[[pa.Array], pa.Array]) -> pa.Array:
-    """Return what `take` makes of the elements within `depth` arrays."""
+    """Return the column with `take` applied to the elements within `depth` levels of arrays."""
     if not depth:
         return take(array)
     offsets, elements = columns.elements_of(array)
@@ -69,6 +70,6 @@ def object_call(source: types.DataType, path: str) -> ScalarCall:
 
 
 def order_call(source: types.DataType) -> ScalarCall:
-    """Return the call that makes the key by which values of Dynamic or JSON are ordered."""
+    """Return the call that gives the key by which values of Dynamic or JSON are ordered and compared."""
     result = types.make_nullable(types.STRING) if types.is_nullable(source) else types.STRING
     return call_of("_orderKey", result, lambda array, _: order_keys(array, source))

@@ -25,7 +25,7 @@ def _at(array: pa.Array, path: str) -> Entries:
 
 
 def _taken(entries: Entries, places: np.ndarray) -> Entries:
-    """Return some of the entries."""
+    """Return the entries at these positions."""
     indices = from_numpy(places)
     parts = (entries.paths, entries.types, entries.values)
     return Entries(entries.rows[places], *(p.take(indices) for p in parts))
@@ -58,7 +58,7 @@ def has_path(array: pa.Array, wanted: pa.Array) -> pa.Array:
 
 
 def defaulted(array: pa.Array, data_type: types.DataType) -> pa.Array:
-    """Return values with the default of the type for NULL."""
+    """Return values with NULL replaced by the default of the type; of a Nullable type as given."""
     if not array.null_count:
         return array
     rows = np.flatnonzero(np.asarray(array.is_null()))
@@ -67,7 +67,7 @@ def defaulted(array: pa.Array, data_type: types.DataType) -> pa.Array:
 
 
 def object_at(array: pa.Array, path: str) -> pa.Array:
-    """Return the objects at a path: what lies below it, without the path in front."""
+    """Return the objects at a path: the entries below it, with the path cut off their names."""
     entries = entries_of(array)
     start = f"{path}."
     below = _taken(entries, np.flatnonzero(np.asarray(pc.starts_with(entries.paths, start))))
@@ -77,7 +77,7 @@ def object_at(array: pa.Array, path: str) -> pa.Array:
 
 
 def with_nulls_of(values: pa.Array, array: pa.Array) -> pa.Array:
-    """Return values with NULL where another column is NULL."""
+    """Return `values` with NULL where `array` is NULL."""
     if not array.null_count:
         return values
     return in_rows(
@@ -104,7 +104,7 @@ def either_at(array: pa.Array, data_type: types.Json, path: str) -> pa.Array:
 
 
 def element_of(array: pa.Array, data_type: types.DataType) -> pa.Array:
-    """Return the values of one type of a Dynamic: NULL, or empty, where a row has another type."""
+    """Return the values of one type in a Dynamic; NULL, or empty for a type without NULL, in rows of another type."""
     goal = types.make_nullable(data_type)
     if not len(array):
         return pa.nulls(0, goal.arrow)

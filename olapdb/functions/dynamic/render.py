@@ -27,9 +27,8 @@ Write: TypeAlias = Callable[[pa.Array, types.DataType, int], pa.Array]
 
 @dataclass(frozen=True)
 class ObjectLayout:
-    """How objects are written: `line` returns the start of a line so many levels deep, "" for one line.
-
-    `quoted` writes keys as JSON strings."""
+    """The layout in which objects are written. `line` gives the start of a line at a level, "" if all is on one
+    line; `quoted` writes keys as JSON strings."""
 
     line: Callable[[int], str] = lambda level: ""
     colon: str = ":"
@@ -57,8 +56,10 @@ def object_texts(array: pa.Array, write: Write, layout: ObjectLayout = PLAIN) ->
 
 
 def _pieces(entries: Entries, write: Write, layout: ObjectLayout) -> pa.Array:
-    """Return for each entry what its object's text has from it to the next entry: brackets that it closes and
-    opens, its key and its value; the last one of a row closes all."""
+    """Return for each entry the part of its object's text from there to the next entry: brackets to close and to open,
+    its key and its value.
+
+    The last entry of a row also closes all brackets."""
     names = entries.paths.dictionary_encode()
     codes = columns.numpy_values(names.indices)
     segments = _segments(names.dictionary)
@@ -81,14 +82,15 @@ def _pieces(entries: Entries, write: Write, layout: ObjectLayout) -> pa.Array:
 
 @dataclass(frozen=True)
 class _Segments:
-    """Paths as the keys between their points: `codes` is (depth, paths), -1 beyond a path's end."""
+    """Paths split into their keys: `codes`, shape (depth, paths), has a number for each key, -1 beyond a path's end."""
 
     codes: np.ndarray
     names: pa.Array
     depth: np.ndarray
 
     def shared(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """Return how many objects two paths have in common: equal keys in front, but the last of each."""
+        """Return how many enclosing objects two paths have in common: equal leading keys, the last key of each path
+        not counted."""
         same = np.ones(len(left), bool)
         common_depths = np.zeros(len(left), np.int64)
         for level in range(len(self.codes) - 1):
@@ -99,7 +101,7 @@ class _Segments:
 
 
 def _segments(names: pa.Array) -> _Segments:
-    """Return the keys of paths, each path of them once."""
+    """Return the keys of paths; each distinct path is split once."""
     lists = pc.split_pattern(names, ".")
     offsets, parts = columns.elements_of(lists)
     encoded = parts.dictionary_encode()
@@ -114,7 +116,7 @@ def _segments(names: pa.Array) -> _Segments:
 def _opening(
     segments: _Segments, codes: np.ndarray, shared: np.ndarray, layout: ObjectLayout
 ) -> pa.Array:
-    """Return the keys of each path behind the shared ones, with the brackets that they open."""
+    """Return the keys of each path behind the `shared` ones, with the brackets of the objects that they open."""
     keys = layout.quoted(segments.names)
     texts = columns.as_array(pa.scalar(""), len(codes))
     depth = segments.depth[codes]
@@ -131,7 +133,7 @@ def _opening(
 
 
 def _closing(counts: np.ndarray, shared: np.ndarray, layout: ObjectLayout) -> pa.Array:
-    """Return the brackets that close so many objects, the innermost first."""
+    """Return the brackets that close `counts` objects that lie in `shared` others, the innermost first."""
     most = int((counts + shared).max(initial=0))
     texts = columns.as_array(pa.scalar(""), len(counts))
     for level in range(most, 0, -1):
@@ -142,7 +144,7 @@ def _closing(counts: np.ndarray, shared: np.ndarray, layout: ObjectLayout) -> pa
 
 
 def _commas(shared: np.ndarray, layout: ObjectLayout) -> pa.Array:
-    """Return the comma behind a member of an object that lies in so many others, and the start of the line."""
+    """Return the comma behind a member of an object nested in `shared` others, and the start of the next line."""
     texts = pa.array(
         ["," + layout.line(level + 1) for level in range(int(shared.max(initial=0)) + 1)],
         pa.string(),
@@ -165,7 +167,7 @@ def _values(entries: Entries, depth: np.ndarray, write: Write) -> pa.Array:
 
 
 def plain_texts(array: pa.Array, zone: str) -> pa.Array:
-    """Return a column of JSON as toString writes it; NULL stays null. `zone` is that of times without one."""
+    """Return a column of JSON as toString writes it; NULL stays null. Times that name no zone are shown in `zone`."""
 
     def write(values: pa.Array, data_type: types.DataType, level: int) -> pa.Array:
         """Write the values of one type."""

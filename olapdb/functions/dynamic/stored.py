@@ -34,7 +34,7 @@ _UTC = Environment(zone="UTC")
 
 
 def type_named(name: str) -> types.DataType:
-    """Return the type that the type field of a value names."""
+    """Return the type that a value's type name, as stored, denotes."""
     return _type_named(name)
 
 
@@ -125,7 +125,7 @@ def _changed(
     target: types.DataType,
     change: Callable[[pa.Array, types.DataType], pa.Array],
 ) -> pa.Array:
-    """Return values in the Arrow form of the target: `change` makes that of the elements of containers."""
+    """Return values of `data_type` in the Arrow form of `target`: `change` converts the elements of containers."""
     if array.type == target.arrow:
         return array
     if pa.types.is_timestamp(array.type):
@@ -155,12 +155,13 @@ def _changed(
 
 
 def default_paths(typed: tuple[tuple[str, types.DataType], ...]) -> list[dict[str, str | None]]:
-    """Return the paths of a JSON without any but those whose types the column names, as Python values."""
+    """Return the paths that a JSON has if its text names none: those with a declared type, with their defaults, as
+    Python values."""
     return [{"path": path, "type": t.name, "value": default_text(t)} for path, t in typed]
 
 
 def default_text(data_type: types.DataType) -> str | None:
-    """Return the text that keeps the default of a type; None for NULL."""
+    """Return the text that keeps the default of a type; None if the default is NULL."""
     value = columns.as_array(default_value(data_type), 1)
     text: str | None = stored_texts(value, data_type)[0].as_py()
     return text

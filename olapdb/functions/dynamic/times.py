@@ -32,7 +32,7 @@ _DAY_SECONDS = 86_400
 def days_and_times(
     texts: pa.Array, environment: Environment
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return of each text whether it is a Date, a DateTime or a DateTime64(9), three bool arrays."""
+    """Return three masks of the texts: those that are a Date, a DateTime, and a DateTime64(9)."""
     nothing = np.zeros(len(texts), bool)
     plausible = columns.numpy_values(
         pc.match_substring_regex(columns.binary(texts), _PATTERN)
@@ -57,8 +57,8 @@ def _filled(values: np.ndarray, chosen: np.ndarray) -> np.ndarray:
 def _parts(
     texts: pa.Array, environment: Environment
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return of texts that look like days or times: their seconds since 1970, whether there is such a day,
-    whether they have a clock, and whether the clock has a fraction."""
+    """Return of texts that look like days or times: seconds since 1970, and masks of those that exist, that have a
+    clock, and whose clock has a fraction."""
     ticks, valid, clocked, fine = _ticks(texts, environment)
     return ticks // _NANOSECONDS, valid, clocked, fine
 
@@ -66,8 +66,8 @@ def _parts(
 def _ticks(
     texts: pa.Array, environment: Environment
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return nanoseconds since 1970, and the flags of `_parts`. A day has no zone, a clock without one that of
-    the warehouse."""
+    """Return nanoseconds since 1970, and the masks that `_parts` returns. Days have no zone; a clock without one is
+    in the warehouse's zone."""
     fields = dict(
         zip(_names(), columns.struct_fields(pc.extract_regex(texts, _PATTERN)), strict=True)
     )
@@ -96,17 +96,17 @@ def _ticks(
 
 
 def _names() -> tuple[str, ...]:
-    """Return the names of the parts of a time."""
+    """Return the names of the regular expression's groups, the parts of a time."""
     return ("year", "month", "day", "hour", "minute", "second", "fraction", "zone")
 
 
 def _given(field: pa.Array) -> np.ndarray:
-    """Return which texts are not empty."""
+    """Return a mask of the texts that are neither empty nor NULL."""
     return np.asarray(pc.fill_null(pc.not_equal(field, ""), False))
 
 
 def _parsed(texts: pa.Array, zone: str) -> pa.Array:
-    """Return times of a zone as timestamps in nanoseconds, NULL for one that is none."""
+    """Return times in a zone as timestamps of nanoseconds, NULL for a text that is no time."""
     parsed = cast.cast_or_null(
         texts, types.Nullable(types.STRING), types.DateTime64(9, zone), Environment(zone=zone)
     )
@@ -117,7 +117,7 @@ def _parsed(texts: pa.Array, zone: str) -> pa.Array:
 
 
 def _offsets(zones: pa.Array) -> np.ndarray:
-    """Return the seconds by which clocks are before those of UTC, 0 without a zone."""
+    """Return the seconds by which the zones, such as +02:00, are ahead of UTC; 0 for an empty text."""
     if not _given(zones).any():
         return np.zeros(len(zones), np.int64)
     digits = pc.replace_substring_regex(zones, r"[^0-9]", "")

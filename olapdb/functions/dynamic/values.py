@@ -19,9 +19,9 @@ from olapdb.types.arrow_values import from_numpy
 
 @dataclass(frozen=True)
 class TypedRows:
-    """The rows of a column that have values of one type.
+    """The rows of a Dynamic that have values of one type.
 
-    `rows` are their positions, ascending, int64; `texts` what keeps their values."""
+    `rows` are their positions, ascending, int64; `texts` are the texts that keep their values."""
 
     type: types.DataType
     rows: np.ndarray
@@ -41,7 +41,8 @@ def kinds_of(array: pa.Array) -> Iterator[TypedRows]:
 
 
 def kinds(names: pa.Array, texts: pa.Array) -> Iterator[TypedRows]:
-    """Yield the types of values that are given by the name of each one's type, NULL for none, and its text."""
+    """Yield the types of values, with their rows, given the name of each value's type (NULL for none) and the text
+    that keeps it."""
     encoded = names.dictionary_encode()
     codes = columns.numpy_values(encoded.indices.fill_null(-1))
     for place, name in enumerate(encoded.dictionary.to_pylist()):
@@ -53,9 +54,9 @@ def kinds(names: pa.Array, texts: pa.Array) -> Iterator[TypedRows]:
 def gathered(
     array: pa.Array, convert: Callable[[pa.Array, types.DataType], pa.Array], arrow: pa.DataType
 ) -> pa.Array:
-    """Return what `convert` makes of the values of each type, in the order of the rows; NULL for NULL.
+    """Convert the values of each type by `convert` and return the results in the order of the rows; NULL stays NULL.
 
-    `convert` returns as many values of the type `arrow`. A DataError of it names the row of the column."""
+    `convert` returns as many values of the Arrow type `arrow`. A DataError of it names the row of the column."""
     pieces: list[pa.Array] = []
     rows: list[np.ndarray] = []
     for kind in kinds_of(array):
@@ -89,7 +90,7 @@ def of_type(values: pa.Array, data_type: types.DataType) -> pa.Array:
 
 
 def _named(data_type: types.DataType) -> types.DataType:
-    """Return the type that a row of a Dynamic has: without NULL, which the row itself is."""
+    """Return the type that a Dynamic notes for a value: without Nullable, since NULL is a row without a type."""
     match data_type:
         case types.Nullable(inner) | types.SimpleAggregateFunction(inner=inner):
             return _named(inner)

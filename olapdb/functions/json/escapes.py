@@ -41,9 +41,9 @@ def unescape(texts: pa.Array) -> pa.Array:
 
 
 def _write_code_points(data: np.ndarray, keep: np.ndarray, leads: np.ndarray) -> None:
-    r"""Write the characters of `\uXXXX` escapes in UTF-8 over them, and keep these bytes only.
+    r"""Replace `\uXXXX` escapes in `data` by their characters in UTF-8, and mark in `keep` the bytes to keep.
 
-    `leads` are the positions of the backslashes. A surrogate pair is one character."""
+    `leads` are the positions of the escapes' backslashes. A surrogate pair is one character."""
     if not len(leads):
         return
     code = hexadecimal(data, leads + 2)

@@ -31,14 +31,15 @@ BYTES_MAX = 4 << 20
 
 @dataclass(frozen=True)
 class ValuesAtPath:
-    """The values at the path of some rows: their index and tokens, -1 for none."""
+    """The tokens of the values at the path in some rows, -1 for none, with their index and the call."""
 
     index: JsonIndex
     tokens: np.ndarray
     call: scalar.Invocation
 
     def reader(self, *, bool_as_number: bool = True) -> ValueReader:
-        """Return a reader of the index."""
+        """Return a reader of the index's values; `bool_as_number`: true and false are read as 1 and 0 where a number
+        is wanted."""
         return ValueReader(self.index, self.call.environment, bool_as_number)
 
 
@@ -46,7 +47,7 @@ Extract = Callable[[ValuesAtPath], pa.Array]
 
 
 def json_slices(texts: pa.Array) -> Iterator[tuple[int, int]]:
-    """Yield (first row, number of rows) of pieces of about BYTES_MAX bytes."""
+    """Yield (first row, number of rows) of consecutive slices of the texts of about BYTES_MAX bytes."""
     offsets = columns.offsets_of(texts)
     first = 0
     while first < len(texts):
@@ -57,9 +58,11 @@ def json_slices(texts: pa.Array) -> Iterator[tuple[int, int]]:
 
 
 def _kernel(extract: Extract, *, steps_end: int | None = None, any_case: bool) -> scalar.Kernel:
-    """Return the kernel that follows the path and calls `extract` for pieces of the rows.
+    """Return the kernel of a function of (json, path…): it follows the path in slices of the rows and calls `extract`
+    for the values.
 
-    `steps_end` is the end of the path among the arguments, as in a slice."""
+    `steps_end` is where the path ends among the arguments, as in a slice: -1 leaves the last argument out.
+    `any_case`: keys match in any case."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         """Extract from each JSON text the value at its path."""
@@ -77,10 +80,10 @@ def _kernel(extract: Extract, *, steps_end: int | None = None, any_case: bool) -
 
 
 def _check(name: str, arguments: Sequence[Argument], steps: Sequence[Argument]) -> None:
-    """Check the types of the arguments; bare NULLs are allowed.
+    """Check the types of the arguments and of the path's steps; NULLs without a type are allowed.
 
-    Raises IllegalTypeOfArgument if the first is no String, or if a step of the path is neither a
-    key (String) nor a place (integer)."""
+    Raises IllegalTypeOfArgument if the first is no String, or if a step is neither a key (String) nor a place
+    (integer)."""
     given = arguments[0].type
     text = types.plain(given)
     has_null = isinstance(given, types.LowCardinality) and types.is_nullable(given)
@@ -98,7 +101,7 @@ def _check(name: str, arguments: Sequence[Argument], steps: Sequence[Argument]) 
 
 
 def _check_result(arguments: Sequence[Argument], result: types.DataType) -> None:
-    """Raise IllegalTypeOfArgument if an argument may be NULL, and the result cannot."""
+    """Raise IllegalTypeOfArgument if an argument may be NULL and the result type has no NULL."""
     if any(
         types.is_nullable(a.type) and not isinstance(types.plain(a.type), types.Nothing)
         for a in arguments
@@ -123,7 +126,7 @@ def _define(
     def rule(
         spelt: str, plain: tuple[types.DataType, ...], arguments: Sequence[Argument]
     ) -> types.DataType:
-        """Return the result type; raise for arguments of other types."""
+        """Return the fixed result type; raise IllegalTypeOfArgument for arguments of other types."""
         _check(spelt, arguments, arguments[1:])
         _check_result(arguments, result)
         return result
@@ -138,7 +141,7 @@ def _typed(
     """Define a function of (json, path…, 'Type'); `wrap` gives the result type."""
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call for the type that the last argument names. Raises IllegalColumn."""
+        """Resolve the call for the type that the constant last argument names. Raises IllegalColumn."""
         constant = arguments[-1].constant
         named = None if constant is None else constant.as_py()
         if not isinstance(named, str):
@@ -157,49 +160,49 @@ def _typed(
 
 
 def _number(data_type: types.DataType) -> Extract:
-    """Return the extraction of a number, where true and false are none."""
+    """Return the extraction of a number of type `data_type`; true and false give no number."""
     return lambda at_path: at_path.reader(bool_as_number=False).values(at_path.tokens, data_type)
 
 
 def _bool(at_path: ValuesAtPath) -> pa.Array:
-    """Return whether each value is true or a number other than 0; UInt8."""
+    """Return 1 where the value is true or a number other than 0, else 0; UInt8."""
     return at_path.reader().values(at_path.tokens, types.BOOL).cast(pa.uint8())
 
 
 def _string(at_path: ValuesAtPath) -> pa.Array:
-    """Return strings decoded, other values as JSON text, "" for null."""
+    """Return the values as text: strings decoded, other values as their JSON text, "" for null and for no value."""
     return at_path.reader().values(at_path.tokens, types.STRING)
 
 
 def _raw(at_path: ValuesAtPath) -> pa.Array:
-    """Return the JSON text of each value."""
+    """Return the JSON text of each value; "" for no value."""
     return raw_texts(at_path.index, at_path.tokens, at_path.call.environment)
 
 
 def _value(at_path: ValuesAtPath) -> pa.Array:
-    """Return each value as the result type of JSONExtract."""
+    """Return each value as the call's result type; NULL or its default where it does not convert."""
     return at_path.reader().values(at_path.tokens, at_path.call.result)
 
 
 def _containers(at_path: ValuesAtPath, kind: int) -> np.ndarray:
-    """Return the tokens of containers of the kind, -1 for other values."""
+    """Return the tokens of values that are arrays or objects, as `kind` says, -1 for others."""
     return np.where(at_path.index.kind_of(at_path.tokens) == kind, at_path.tokens, -1)
 
 
 def _array_raw(at_path: ValuesAtPath) -> pa.Array:
-    """Return the JSON texts of the elements of arrays."""
+    """Return for each value the JSON texts of its elements; an empty list unless it is an array."""
     offsets, values = paths.members_of(at_path.index, _containers(at_path, tokens_of.ARRAY))
     return columns.lists_from(offsets, raw_texts(at_path.index, values, at_path.call.environment))
 
 
 def _keys(at_path: ValuesAtPath) -> pa.Array:
-    """Return the keys of objects, in order."""
+    """Return for each value its keys in their order; an empty list unless it is an object."""
     offsets, values = paths.members_of(at_path.index, _containers(at_path, tokens_of.OBJECT))
     return columns.lists_from(offsets, paths.keys_of(at_path.index, values - 2))
 
 
 def _pairs_raw(at_path: ValuesAtPath) -> pa.Array:
-    """Return the keys of objects with the JSON texts of their values."""
+    """Return for each value the pairs of key and JSON text of its members; an empty list unless it is an object."""
     offsets, values = paths.members_of(at_path.index, _containers(at_path, tokens_of.OBJECT))
     texts = raw_texts(at_path.index, values, at_path.call.environment)
     return _pairs(at_path, offsets, values, texts)
@@ -208,14 +211,15 @@ def _pairs_raw(at_path: ValuesAtPath) -> pa.Array:
 def _pairs(
     at_path: ValuesAtPath, offsets: np.ndarray, values: np.ndarray, read: pa.Array
 ) -> pa.Array:
-    """Return lists of (key, value) for members of objects and what was read of them."""
+    """Return the lists of (key, value) pairs: `offsets` and `values` are the tokens of members of objects, `read`
+    their values as read."""
     arrow = at_path.call.result.arrow
     keys = paths.keys_of(at_path.index, values - 2)
     return columns.lists_from(offsets, columns.structs_from([keys, read], arrow.value_type))
 
 
 def _pairs_typed(at_path: ValuesAtPath) -> pa.Array:
-    """Return the keys of objects with the values that convert to the type."""
+    """Return for each object the pairs of key and value; members that do not convert to the type are left out."""
     offsets, values = paths.members_of(at_path.index, _containers(at_path, tokens_of.OBJECT))
     result = at_path.call.result
     assert isinstance(result, types.Array)
@@ -227,12 +231,12 @@ def _pairs_typed(at_path: ValuesAtPath) -> pa.Array:
 
 
 def _has(at_path: ValuesAtPath) -> pa.Array:
-    """Return whether there is a value; UInt8."""
+    """Return 1 where the path leads to a value, else 0; UInt8."""
     return columns.from_values(at_path.tokens >= 0, pa.uint8())
 
 
 def _length(at_path: ValuesAtPath) -> pa.Array:
-    """Return the number of members of arrays and objects, 0 for others; UInt64."""
+    """Return the number of members of an array or object, 0 for other values and none; UInt64."""
     return columns.from_values(at_path.index.members(at_path.tokens), pa.uint64())
 
 
@@ -251,7 +255,7 @@ JSON_KINDS = types.Enum(8, tuple(sorted(_NUMBERS.items(), key=lambda element: el
 
 
 def _type(at_path: ValuesAtPath) -> pa.Array:
-    """Return each value's JSON type, such as Int64, as an Enum; "Null" where there is none."""
+    """Return each value's JSON type, such as Int64, as an Enum; "Null" for null and where there is no value."""
     kind = at_path.index.kind_of(at_path.tokens)
     chosen = np.select(
         [kind == tokens_of.STRING, kind == tokens_of.OBJECT, kind == tokens_of.ARRAY], [1, 2, 3], 0
@@ -282,7 +286,7 @@ def _type(at_path: ValuesAtPath) -> pa.Array:
 
 
 def _key(at_path: ValuesAtPath) -> pa.Array:
-    """Return the key of each value that is a member of an object, "" for others."""
+    """Return the key of each value that is a member of an object; "" for elements of arrays and for no value."""
     is_inside = at_path.tokens > 1
     parents = np.full(len(at_path.tokens), -1)
     parents[is_inside] = at_path.index.parent[at_path.tokens[is_inside]]
@@ -299,7 +303,7 @@ def _is_valid(at_path: ValuesAtPath) -> pa.Array:
 
 
 def _definitions() -> Iterator[scalar.ScalarDefinition]:
-    """Yield the definitions; those of JSONExtract… also with keys in any case."""
+    """Yield the definitions of this module; those of JSONExtract… also in the variant that matches keys in any case."""
     texts = types.Array(types.STRING)
     pairs = types.Array(types.Tuple((types.STRING, types.STRING)))
     for suffix, any_case in (("", False), ("CaseInsensitive", True)):

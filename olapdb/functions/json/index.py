@@ -80,7 +80,7 @@ class JsonIndex:
         return values
 
     def members(self, tokens: np.ndarray) -> np.ndarray:
-        """Return the number of members of each token's container, 0 for other tokens and -1."""
+        """Return the number of members of the container that each token opens; 0 for other tokens and for -1."""
         counts = np.zeros(len(tokens), np.int64)
         for kind, width in ((OBJECT, 4), (ARRAY, 2)):
             chosen = np.flatnonzero((tokens >= 0) & (self.kind_of(tokens) == kind))
@@ -88,13 +88,13 @@ class JsonIndex:
         return counts
 
     def kind_of(self, tokens: np.ndarray) -> np.ndarray:
-        """Return the class of each token; -1 for token -1."""
+        """Return the kind of each token (string, object, array, scalar); -1 for token -1."""
         if not len(self.kind):
             return np.full(len(tokens), -1, np.int64)
         return np.where(tokens >= 0, self.kind[tokens], -1)
 
     def texts(self, tokens: np.ndarray) -> pa.Array:
-        """Return the bytes of tokens, as they are written, as texts."""
+        """Return the bytes of each token as written, as a column of texts."""
         return spans(self.data, self.start[tokens], self.end[tokens])
 
 
@@ -144,7 +144,7 @@ class _Tokens:
     row: np.ndarray
 
     def of_rows(self, keep: np.ndarray) -> _Tokens:
-        """Return the tokens of the texts that `keep` marks."""
+        """Return the tokens of the texts that the mask `keep` marks."""
         if keep.all():
             return self
         chosen = keep[self.row]
@@ -162,7 +162,7 @@ class _Tokens:
 
     @cached_property
     def level(self) -> np.ndarray:
-        """The number of containers around each token; around a container for both its brackets."""
+        """The number of containers around each token; both brackets of a container have the number around it."""
         steps = self.opens.astype(np.int64) - self.closes
         depth = np.cumsum(steps)
         first = np.flatnonzero(np.diff(self.row, prepend=-1))
@@ -173,7 +173,7 @@ class _Tokens:
 
 @dataclass(frozen=True)
 class _Tree:
-    """The containers of tokens: see the fields of `JsonIndex`."""
+    """The tree that containers form: see the fields of `JsonIndex` for their meaning."""
 
     parent: np.ndarray
     rank: np.ndarray
@@ -181,7 +181,7 @@ class _Tree:
 
 
 def _escaped(data: np.ndarray, offsets: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return whether each byte follows an odd run of backslashes of its text."""
+    """Return a mask of the bytes that follow an odd number of backslashes within their text: escaped ones."""
     escaped = np.zeros(len(data), bool)
     backslash = data == ord("\\")
     if not backslash.any():
@@ -194,7 +194,7 @@ def _escaped(data: np.ndarray, offsets: np.ndarray, rows: np.ndarray) -> np.ndar
 
 
 def _count_in_row(marks: np.ndarray, offsets: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return for each byte how many bytes of its text up to it, included, are marked."""
+    """Return for each byte how many marked bytes there are in its text up to and including it."""
     total = np.concatenate((np.zeros(1, np.int64), np.cumsum(marks)))
     return np.asarray(total[1:] - total[offsets[:-1]][rows])
 
@@ -218,8 +218,8 @@ def _bad_strings(
 def _bad_surrogates(
     data: np.ndarray, escaped: np.ndarray, rows: np.ndarray, count: int
 ) -> np.ndarray:
-    """Return for each text whether it escapes half of a surrogate pair. Texts with bad escapes get
-    any answer."""
+    """Return for each text whether it escapes half of a surrogate pair. The answer for a text with invalid escapes
+    has no meaning."""
     bad = np.zeros(count, bool)
     at = np.flatnonzero(escaped & (data == ord("u")))
     at = at[at + 4 < len(data)]
@@ -234,7 +234,7 @@ def _bad_surrogates(
 
 
 def hexadecimal(data: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Return the numbers of the four hexadecimal digits that begin at each position; int64."""
+    """Return the number that the four hexadecimal digits from each position on spell; int64."""
     code = np.zeros(len(at), np.int64)
     for step in range(4):
         digit = data[at + step].astype(np.int64)
@@ -245,7 +245,7 @@ def hexadecimal(data: np.ndarray, at: np.ndarray) -> np.ndarray:
 def _tokens(
     data: np.ndarray, quotes: np.ndarray, inside: np.ndarray, offsets: np.ndarray, rows: np.ndarray
 ) -> _Tokens:
-    """Return the tokens of all texts. A text with an odd number of quotes gets any tokens."""
+    """Return the tokens of all texts. Those of a text with an odd number of quotes have no meaning."""
     kind = _CLASS_OF_BYTE[data]
     outside = ~inside & ~quotes
     structural = outside & (kind != SCALAR)
@@ -272,7 +272,7 @@ def _tokens(
 
 
 def _unbalanced(tokens: _Tokens, count: int) -> np.ndarray:
-    """Return for each text whether its brackets do not match in number, or nest too deeply."""
+    """Return for each text whether its opening and closing brackets differ in number, or nest too deeply."""
     bad = np.zeros(count, bool)
     bad[tokens.row[(tokens.level < 0) | (tokens.level >= DEPTH_MAX)]] = True
     steps = tokens.opens.astype(np.int64) - tokens.closes
@@ -314,8 +314,8 @@ def _tree(tokens: _Tokens) -> _Tree:
 
 
 def _ungrammatical(tokens: _Tokens, tree: _Tree, count: int) -> np.ndarray:
-    """Return for each text whether a container has members in a wrong order, or whether there is
-    not exactly one value."""
+    """Return for each text whether a container has members in a wrong order, or whether the text has not exactly one
+    value."""
     kind, closes = tokens.kind, tokens.closes
     top = (tokens.level == 0) & ~closes
     bad = np.bincount(tokens.row[top], minlength=count) != 1

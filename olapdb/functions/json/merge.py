@@ -21,7 +21,7 @@ from olapdb.types import STRING, DataType, Integer
 
 
 class _Members(list["tuple[str, _Value]"]):
-    """The members of an object, in order."""
+    """The members of a JSON object in order: pairs of key and value."""
 
 
 _Value: TypeAlias = "_Members | list[_Value] | str | int | float | bool | None"
@@ -30,7 +30,7 @@ _MOST_INDENT = 32
 
 
 def _parsed(text: bytes, complaint: str) -> _Value:
-    """Return the value of a JSON text; raise BadArguments if it is none."""
+    """Return the value of a JSON text; raise BadArguments with the text `complaint` if it is not JSON."""
     try:
         value: _Value = json.loads(
             text_of(text),
@@ -50,7 +50,7 @@ def _refuse_constant(name: str) -> _Value:
 
 
 def _number(text: str) -> int | float:
-    """Return the number that RapidJSON reads: it rounds after each digit beyond 64 bits."""
+    """Return the number that RapidJSON reads from a text: it rounds after each digit beyond 64 bits."""
     match = _NUMBER.fullmatch(text)
     assert match is not None
     sign, whole, fraction, exponent = match.groups()
@@ -65,7 +65,7 @@ def _number(text: str) -> int | float:
 
 
 def _significand(whole: str, fraction: str, negative: bool) -> tuple[float, int]:
-    """Return the digits as a number, and the power of ten to come."""
+    """Return the digits as a number, rounded as RapidJSON does, and the power of ten by which to multiply it."""
     bound, last = (0x0CCCCCCCCCCCCCCC, "8") if negative else (0x1999999999999999, "5")
     number, at = 0, 0
     while at < len(whole) and (number < bound or (number == bound and whole[at] <= last)):
@@ -90,7 +90,7 @@ def _significand(whole: str, fraction: str, negative: bool) -> tuple[float, int]
 
 
 def _scaled(value: float, power: int) -> float:
-    """Return a number times a power of ten, rounded as RapidJSON rounds."""
+    """Return a value times 10 ** power, rounded as RapidJSON rounds."""
     if value == 0 or power < -616:
         return 0.0
     if power < -308:
@@ -101,7 +101,7 @@ def _scaled(value: float, power: int) -> float:
 
 
 def _float_text(value: float) -> str:
-    """Return the shortest digits of a number as RapidJSON places the point."""
+    """Return a float's shortest digits, with the point and exponent where RapidJSON writes them."""
     mantissa, _, power = f"{value!r}".lower().partition("e")
     sign = "-" if mantissa.startswith("-") else ""
     whole, _, fraction = mantissa.lstrip("-").partition(".")
@@ -124,13 +124,14 @@ _SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r":
 
 
 def _quoted(text: str) -> str:
-    """Return a text in quotes."""
+    """Return a text as a JSON string, in quotes and escaped."""
     escaped = re.sub(r'["\\\x00-\x1f]', lambda m: _SHORT.get(m[0], f"\\u{ord(m[0]):04X}"), text)
     return f'"{escaped}"'
 
 
 def _written(value: _Value, indent: int | None, level: int = 1) -> str:
-    """Return a value as JSON, each element on a line of its own unless `indent` is None."""
+    """Return a value as JSON text; with `indent` each element is on a line of its own, indented by that many blanks
+    a level."""
     if isinstance(value, str):
         return _quoted(value)
     if value is None or isinstance(value, bool):
@@ -153,13 +154,14 @@ def _written(value: _Value, indent: int | None, level: int = 1) -> str:
 
 
 def _pretty(text: bytes, indent: int = 4) -> bytes:
-    """Return a JSON text with an element on each line; raise BadArguments for another text."""
+    """Return a JSON text with each element on a line of its own, indented by `indent` blanks a level; raise
+    BadArguments for a text that is not JSON."""
     value = _parsed(text, "Invalid JSON string in function prettyPrintJSON")
     return _encoded(_written(value, indent))
 
 
 def _encoded(text: str) -> bytes:
-    """Return the bytes of a text; raise BadArguments for half of a surrogate pair."""
+    """Return the UTF-8 bytes of a text; raise BadArguments for half of a surrogate pair."""
     try:
         return bytes_of_text(text)
     except UnicodeEncodeError:
@@ -167,7 +169,8 @@ def _encoded(text: str) -> bytes:
 
 
 def _merged(target: _Members, patch: _Members) -> None:
-    """Put the members of a patch into an object, objects into objects."""
+    """Merge the members of `patch` into `target` in place: an object into an object of its key; any other value,
+    null included, replaces."""
     for key, value in patch:
         at = next((i for i, (name, _) in enumerate(target) if name == key), None)
         if at is None:
@@ -181,7 +184,8 @@ def _merged(target: _Members, patch: _Members) -> None:
 
 
 def _merge(*texts: bytes) -> bytes:
-    """Return the objects of JSON texts merged; raise BadArguments for a text that is no object."""
+    """Return the JSON objects of the texts merged one after the other, as `_merged` does; raise BadArguments for a
+    text that is no object."""
     objects = [_parsed(text, "Wrong JSON string to merge") for text in texts]
     members = [value for value in objects if isinstance(value, _Members)]
     if len(members) < len(objects):

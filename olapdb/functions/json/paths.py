@@ -35,7 +35,8 @@ def keys_of(index: JsonIndex, keys: np.ndarray) -> pa.Array:
 
 
 def member_at(index: JsonIndex, current: np.ndarray, place: np.ndarray) -> np.ndarray:
-    """Return the value of the member at each place of the containers `current`, or -1."""
+    """Return the token of the value at each place in the containers `current`, -1 where there is none; places count
+    from 1, or from the end if negative."""
     count = index.members(current)
     place = np.where(place < 0, count + 1 + place, place)
     within = (place >= 1) & (place <= count)
@@ -53,7 +54,8 @@ def member_at(index: JsonIndex, current: np.ndarray, place: np.ndarray) -> np.nd
 def _with_key(
     index: JsonIndex, current: np.ndarray, key: pa.Array, *, any_case: bool
 ) -> np.ndarray:
-    """Return the value of the member of the objects `current` that has the key, or -1."""
+    """Return the token of the value under the key in the objects `current`, -1 where there is none; of equal keys
+    the first counts."""
     result = np.full(len(current), -1, np.int64)
     keys = object_keys(index)
     keys = keys[index.parent[keys] == current[index.row[keys]]]

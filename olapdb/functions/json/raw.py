@@ -31,10 +31,10 @@ def raw_texts(index: JsonIndex, tokens: np.ndarray, environment: Environment) ->
 
 
 def _pieces(index: JsonIndex, tokens: np.ndarray, environment: Environment) -> pa.Array:
-    """Return each token's own text: of a container only its opening bracket.
+    """Return the text that each token adds to its value's JSON text; for a container only the opening bracket.
 
-    Strings are escaped in one way, floats have ClickHouse's spelling, and an integer that fits
-    neither Int64 nor UInt64 is in quotes."""
+    Strings are escaped in one way, floats have ClickHouse's spelling, and an integer that fits neither Int64 nor
+    UInt64 is in quotes."""
     pieces = index.texts(tokens)
     kind = index.kind[tokens]
     strings = np.flatnonzero(kind == STRING)
@@ -54,7 +54,7 @@ def _pieces(index: JsonIndex, tokens: np.ndarray, environment: Environment) -> p
 
 
 def number_texts(scalars: pa.Array, environment: Environment) -> pa.Array:
-    """Return scalars with floats in ClickHouse's spelling: 2.50 is 2.5, 1e3 is 1000, -0 is 0."""
+    """Return scalars as texts, floats among them in ClickHouse's spelling: 2.50 is 2.5, 1e3 is 1000, -0 is 0."""
     floats = columns.numpy_values(pc.match_substring_regex(scalars, r"^-?[0-9].*[.eE]")) != 0
     if floats.any():
         at = np.flatnonzero(floats)

@@ -33,7 +33,8 @@ _TIMES = (types.DateTime, types.DateTime64, types.Time, types.Time64)
 
 
 def refuse_type(name: str, data_type: types.DataType) -> None:
-    """Raise IllegalTypeOfArgument for a type, or the type of an element, that JSON is not read as."""
+    """Raise IllegalTypeOfArgument if a type, or a type within it, is one as which JSON is not read; `name` is the
+    function."""
     inner = types.plain(data_type)
     if isinstance(inner, types.Array):
         return refuse_type(name, inner.inner)
@@ -61,14 +62,15 @@ def refuse_type(name: str, data_type: types.DataType) -> None:
 
 @dataclass(frozen=True)
 class ValueReader:
-    """Reads values of an index. `bool_as_number`: true is 1 where a number is read."""
+    """A reader of an index's values. `bool_as_number`: true and false are 1 and 0 where a number is read."""
 
     index: JsonIndex
     environment: Environment
     bool_as_number: bool = True
 
     def values(self, tokens: np.ndarray, data_type: types.DataType) -> pa.Array:
-        """Return the values of tokens; what does not convert is NULL, or the type's default."""
+        """Return the values of tokens as the type; a value that does not convert is NULL, or the default of a type
+        without NULL."""
         read, converted = self.read(tokens, types.plain(data_type))
         if converted.all():
             return read
@@ -79,8 +81,8 @@ class ValueReader:
         return columns.replaced_rows(read, rows, columns.as_array(default, len(rows)))
 
     def read(self, tokens: np.ndarray, data_type: types.DataType) -> tuple[pa.Array, np.ndarray]:
-        """Return the values of tokens as a plain type, and whether each converts. Those that do
-        not have any value."""
+        """Return the values of tokens as a type that is not Nullable, and a mask of those that convert. Others have
+        arbitrary values."""
         match data_type:
             case types.Array():
                 return self._arrays(tokens, data_type)
@@ -110,8 +112,8 @@ class ValueReader:
                 return self._others(tokens, data_type)
 
     def strings(self, tokens: np.ndarray) -> tuple[pa.Array, np.ndarray]:
-        """Return strings decoded and other values as their JSON text, and whether each converts:
-        null and the absent token -1 do not."""
+        """Return strings decoded and other values as their JSON text, and a mask of the tokens that have a text:
+        null and token -1 have none."""
         kind = self.index.kind_of(tokens)
         texts = raw_texts(self.index, np.where(kind == STRING, -1, tokens), self.environment)
         texts = self._unquoted_wide_integers(texts, kind == SCALAR)
@@ -122,7 +124,8 @@ class ValueReader:
         return texts, (tokens >= 0) & ~is_null
 
     def _unquoted_wide_integers(self, texts: pa.Array, scalar: np.ndarray) -> pa.Array:
-        """Return the texts; integers beyond 64 bits, which `raw_texts` quotes, without quotes."""
+        """Return the JSON texts; of the scalars among them, integers beyond 64 bits lose the quotes that `raw_texts`
+        puts round them."""
         quoted = scalar & columns.numpy_values(pc.starts_with(texts, '"')).astype(bool)
         if not quoted.any():
             return texts
@@ -131,7 +134,7 @@ class ValueReader:
         return columns.replaced_rows(texts, rows, digits)
 
     def _contents(self, tokens: np.ndarray) -> tuple[pa.Array, np.ndarray, np.ndarray]:
-        """Return the texts of strings and scalars, and which are strings and which are scalars."""
+        """Return the texts of strings and scalars, a mask of the strings, and a mask of the scalars."""
         kind = self.index.kind_of(tokens)
         chosen = np.where((kind == STRING) | (kind == SCALAR), tokens, -1)
         empty = np.zeros(len(tokens), np.int64)
@@ -148,7 +151,7 @@ class ValueReader:
     def _words(
         self, tokens: np.ndarray
     ) -> tuple[pa.Array, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Return the texts of strings and scalars; which are strings, numbers, true and false."""
+        """Return the texts of strings and scalars, and masks of the strings, the numbers, true, and false."""
         texts, string, scalar = self._contents(tokens)
         true = columns.numpy_values(pc.equal(texts, "true")).astype(bool) & scalar
         false = columns.numpy_values(pc.equal(texts, "false")).astype(bool) & scalar
@@ -162,7 +165,8 @@ class ValueReader:
     def _numbers(
         self, tokens: np.ndarray, data_type: types.Integer | types.Float
     ) -> tuple[pa.Array, np.ndarray]:
-        """Return numbers, and texts that are numbers, as integers, cut, or floats."""
+        """Return numbers, and strings that spell numbers, as integers (a fraction is cut off) or floats, and a mask
+        of those that convert."""
         texts, string, number, true, false = self._words(tokens)
         readable = string | number
         if isinstance(data_type, types.Float):
@@ -179,7 +183,8 @@ class ValueReader:
     def _integers(
         self, texts: pa.Array, readable: np.ndarray, data_type: types.Integer
     ) -> tuple[pa.Array, np.ndarray]:
-        """Return texts as integers; a fraction is cut, a number out of range does not convert."""
+        """Return texts as integers, and a mask of those that convert: a fraction is cut off, a number out of range
+        does not convert."""
         numbers, converted = self._cast(texts, readable, data_type)
         rest = np.flatnonzero(readable & ~converted)
         if not len(rest):
@@ -198,7 +203,8 @@ class ValueReader:
         return numbers, converted
 
     def _flags(self, tokens: np.ndarray) -> tuple[pa.Array, np.ndarray]:
-        """Return true and false, and numbers that are not 0 when cut, as Bool."""
+        """Return values as Bool, and a mask of those that convert: true and false, and numbers, which are true
+        unless they are 0 when cut to an integer."""
         texts, _, number, true, false = self._words(tokens)
         whole, converted = self._integers(texts, number, types.INT64)
         nonzero = columns.numpy_values(whole) != 0
@@ -208,8 +214,10 @@ class ValueReader:
     def _clocks(
         self, texts: pa.Array, data_type: types.Time | types.Time64
     ) -> tuple[pa.Array, np.ndarray]:
-        """Return numbers as times: integers are seconds for a Time and ticks for a Time64, fractions
-        seconds for a Time64; a Time has none."""
+        """Return numbers as Time or Time64, and a mask of those that convert.
+
+        Integers are seconds for a Time and ticks for a Time64; a fraction is seconds for a Time64 and does not
+        convert to a Time."""
         every = np.ones(len(texts), bool)
         whole, is_whole = self._cast(texts, every, types.INT64)
         ticks = columns.numpy_values(whole)
@@ -227,8 +235,8 @@ class ValueReader:
         return columns.replaced_rows(times, rest, fractions), converted
 
     def _others(self, tokens: np.ndarray, data_type: types.DataType) -> tuple[pa.Array, np.ndarray]:
-        """Return decimals from numbers and texts, dates and UUIDs from texts, times from texts and
-        integers."""
+        """Return values of the remaining types, and a mask of those that convert: decimals from numbers and texts,
+        dates and UUIDs from texts, times from texts and integers."""
         texts, string, number, _, _ = self._words(tokens)
         if isinstance(data_type, types.Decimal | types.Enum):
             texts = number_texts(texts, self.environment) if number.any() else texts
@@ -251,7 +259,7 @@ class ValueReader:
     def _cast(
         self, texts: pa.Array, readable: np.ndarray, data_type: types.DataType
     ) -> tuple[pa.Array, np.ndarray]:
-        """Return texts as a type, and whether each is readable and converts."""
+        """Return texts cast to a type, and a mask of those that are `readable` and convert."""
         masked = pc.if_else(pa.array(readable), texts, pa.scalar(None, pa.string()))
         source, target = types.make_nullable(types.STRING), types.make_nullable(data_type)
         read = cast.cast_or_null(masked, source, target, self.environment)
@@ -263,7 +271,8 @@ class ValueReader:
         return pc.fill_null(read, filler), converted
 
     def _arrays(self, tokens: np.ndarray, data_type: types.Array) -> tuple[pa.Array, np.ndarray]:
-        """Return arrays; elements that do not convert are NULL or the default."""
+        """Return arrays, and a mask of the tokens that are arrays; elements that do not convert are NULL or the
+        default."""
         is_array = self.index.kind_of(tokens) == ARRAY
         offsets, elements = paths.members_of(self.index, np.where(is_array, tokens, -1))
         values = self.values(elements, data_type.inner)
@@ -271,7 +280,8 @@ class ValueReader:
         return columns.retype(lists, data_type.arrow), is_array
 
     def _maps(self, tokens: np.ndarray, data_type: types.Map) -> tuple[pa.Array, np.ndarray]:
-        """Return objects as maps; values that do not convert are NULL or the default."""
+        """Return objects as maps, and a mask of the tokens that are objects; values that do not convert are NULL or
+        the default."""
         is_object = self.index.kind_of(tokens) == OBJECT
         offsets, elements = paths.members_of(self.index, np.where(is_object, tokens, -1))
         keys = paths.keys_of(self.index, elements - 2)
@@ -280,7 +290,8 @@ class ValueReader:
         return columns.retype(entries, data_type.arrow), is_object
 
     def _tuples(self, tokens: np.ndarray, data_type: types.Tuple) -> tuple[pa.Array, np.ndarray]:
-        """Return tuples from arrays by place and from objects by name, or by place without names."""
+        """Return tuples, and a mask of the tokens that convert: arrays by place; objects by name, or by place if the
+        tuple has no names."""
         kind = self.index.kind_of(tokens)
         is_object, is_array = kind == OBJECT, kind == ARRAY
         fields = []

@@ -19,9 +19,10 @@ from olapdb.types import INT64, STRING, UINT8, DataType, Nullable, String, plain
 
 
 class _Path:
-    """The calls of the functions JSON… with the keys and places of a path, on the same text."""
+    """A JSON path without selectors, and the calls of functions such as JSONExtractRaw with its keys and places."""
 
     def __init__(self, steps: Sequence[str | int]) -> None:
+        """Keep the places of the path, and the steps as constant arguments of the calls."""
         self._values = [
             pa.scalar(step + 1, pa.int64()) if isinstance(step, int) else pa.scalar(step)
             for step in steps
@@ -33,19 +34,21 @@ class _Path:
         self._places = [at for at, step in enumerate(steps) if isinstance(step, int)]
 
     def call(self, function: str, text: Argument, length: int | None = None) -> ScalarCall:
-        """Return the call of a function JSON… on the text with the first `length` steps."""
+        """Return the call of the function, such as JSONHas, on the text with the path's first `length` steps, all if
+        None."""
         return resolve_scalar(function, [text, *self._arguments[:length]])
 
     def run(
         self, call: ScalarCall, text: Column, environment: Environment, length: int | None = None
     ) -> pa.Array:
-        """Return the results of `call` for the texts, with the first `length` steps of the path."""
+        """Return the results of `call` for the texts, with the path's first `length` steps, all if None."""
         values = [text, *self._values[:length]]
         result = call.kernel(values, len(text), environment)
         return columns.as_array(result, len(text))
 
     def reaches(self, text: pa.Array, source: Argument, environment: Environment) -> np.ndarray:
-        """Return for which texts the path has a value, places being those of arrays only."""
+        """Return a mask of the texts that have a value at the path. A place, unlike in JSONHas, must be one of an
+        array."""
         holds = columns.numpy_values(self.run(self.call("JSONHas", source), text, environment)) != 0
         for at in self._places:
             kinds = self.run(self.call("JSONType", source, at), text, environment, at)
@@ -63,7 +66,7 @@ _TEXT = Argument(STRING)
 def _elements(
     path: _Path, selector: Selector, text: pa.Array, environment: Environment
 ) -> tuple[np.ndarray, pa.Array]:
-    """Return (row of `text`, raw JSON) of each element that a selector takes of the array at a path.
+    """Return (row of `text`, raw JSON) of each element that a selector takes from the array at the path.
 
     A value that is no array has no elements."""
     raw = path.run(path.call("JSONExtractArrayRaw", _TEXT), text, environment)
@@ -81,7 +84,7 @@ def _elements(
 
 
 def _query(path: _Path, text: pa.Array, environment: Environment) -> pa.Array:
-    """Return the JSON of the value."""
+    """Return the JSON text of the value at the path; NULL if there is none."""
     raw = path.run(path.call("JSONExtractRaw", _TEXT), text, environment)
     return pc.if_else(pa.array(path.reaches(text, _TEXT, environment)), raw, None)
 
@@ -89,7 +92,8 @@ def _query(path: _Path, text: pa.Array, environment: Environment) -> pa.Array:
 def _value(
     path: _Path, text: pa.Array, environment: Environment, complex_too: bool = False
 ) -> pa.Array:
-    """Return the text of a string, number, truth value or null; `complex_too`: of objects and arrays."""
+    """Return the value at the path as text if it is a scalar, else NULL; with `complex_too` objects and arrays too,
+    as JSON."""
     raw = _query(path, text, environment)
     strings = path.run(path.call("JSONExtractString", _TEXT), text, environment)
     shown = pc.if_else(pc.starts_with(raw, '"'), strings, raw)
@@ -99,24 +103,24 @@ def _value(
 
 
 def _any_value(path: _Path, text: pa.Array, environment: Environment) -> pa.Array:
-    """Return values as `_value` does, and objects and arrays as texts."""
+    """Return the value at the path as text, objects and arrays as JSON."""
     return _value(path, text, environment, complex_too=True)
 
 
 def _any(values: pa.Array, owners: np.ndarray, rows: int) -> pa.Array:
-    """Return whether each row has a value."""
+    """Return for each of `rows` rows 1 if any value belongs to it, else 0; `owners` has each value's row."""
     return columns.from_values(np.bincount(owners, minlength=rows) > 0, pa.uint8())
 
 
 def _all(values: pa.Array, owners: np.ndarray, rows: int) -> pa.Array:
-    """Return the values of each row in brackets; '' for none."""
+    """Return the values of each row in brackets, joined by ", "; '' for a row without values."""
     counts = np.bincount(owners, minlength=rows)
     joined = pc.binary_join(columns.lists_from(columns.offsets_from_counts(counts), values), ", ")
     return pc.if_else(pa.array(counts > 0), pc.binary_join_element_wise("[", joined, "]", ""), "")
 
 
 def _first(values: pa.Array, owners: np.ndarray, rows: int) -> pa.Array:
-    """Return the first value of each row; '' for none."""
+    """Return the first of each row's values; '' for a row without values."""
     present, first = np.unique(owners, return_index=True)
     places = np.full(rows, -1)
     places[present] = first
@@ -127,7 +131,7 @@ def _first(values: pa.Array, owners: np.ndarray, rows: int) -> pa.Array:
 def _follow(
     segments: Sequence[Segment], text: pa.Array, environment: Environment
 ) -> tuple[np.ndarray, pa.Array]:
-    """Return (row, raw JSON) of each value that the segments, all with selectors, lead to."""
+    """Return (row, raw JSON) of each value to which the segments, all of which have selectors, lead."""
     owners = np.arange(len(text))
     for steps, selector in segments:
         assert selector is not None
@@ -137,7 +141,7 @@ def _follow(
 
 
 def _first_or_null(values: pa.Array, owners: np.ndarray, rows: int) -> pa.Array:
-    """Return the first value of each row; NULL for none."""
+    """Return the first of each row's values; NULL for a row without values."""
     present, first = np.unique(owners, return_index=True)
     places = np.full(rows, -1)
     places[present] = first
@@ -147,12 +151,13 @@ def _first_or_null(values: pa.Array, owners: np.ndarray, rows: int) -> pa.Array:
 def _definition(
     name: str, result: DataType, extract: Extract, gather: Gather
 ) -> scalar.ScalarDefinition:
-    """Define a function (text, path)."""
+    """Define a function of (text, path): `extract` finds the values, `gather` joins those of a row to a `result`."""
     return scalar.custom(name, _resolver(result, extract, gather), count=2)
 
 
 def _value_by_settings(changed: frozenset[str]) -> scalar.Resolver:
-    """Return the resolver of JSON_VALUE under the settings function_json_value_return_type_allow_…."""
+    """Return the resolver of JSON_VALUE under its settings, function_json_value_return_type_allow_…, that `changed`
+    names: they allow NULL, and objects and arrays."""
     prefix = "function_json_value_return_type_allow_"
     nullable = f"{prefix}nullable" in changed
     return _resolver(
@@ -163,10 +168,10 @@ def _value_by_settings(changed: frozenset[str]) -> scalar.Resolver:
 
 
 def _resolver(result: DataType, extract: Extract, gather: Gather) -> scalar.Resolver:
-    """Return the resolver of a function (text, path)."""
+    """Return the resolver of a function of (text, path), see `_definition`."""
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call; the path is a constant."""
+        """Resolve the call; the path is a constant text. Raises BadArguments for a wrong path."""
         scalar.require(spelt, [plain(arguments[0].type)], (String,), "a String")
         path = scalar.constant_text(spelt, arguments, 1, "the path")
         *segments, (last, _) = parse_path(spelt, path)

@@ -46,14 +46,14 @@ def parse_path(name: str, path: str) -> list[Segment]:
 
 
 def _no_path(name: str, path: str) -> BadArguments:
-    """Return the error for a text that is no path."""
+    """Return the BadArguments error for a text that is no path; `name` is the function."""
     return BadArguments(
         f"Unable to parse the JSONPath {path!r} of {name}.", hint="Write $.key[0].key[*]."
     )
 
 
 def _selector(name: str, path: str, text: str) -> Selector:
-    """Return what `*`, or places and ranges `1 to 3` between commas, select.
+    """Return the selector of all places (`*`), or of places and ranges such as `0, 1 to 3`.
 
     Raises BadArguments."""
     if text.strip() == "*":

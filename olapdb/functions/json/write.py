@@ -64,7 +64,7 @@ def json_texts(array: pa.Array, data_type: types.DataType, environment: Environm
 
 
 def _bracketed(opening: str, offsets: np.ndarray, texts: pa.Array, closing: str) -> pa.Array:
-    """Return lists of texts joined by commas between brackets."""
+    """Return lists of texts, joined by commas, between the brackets `opening` and `closing`."""
     joined = pc.binary_join(columns.lists_from(offsets, texts), ",")
     return pc.binary_join_element_wise(opening, joined, closing, "")
 
@@ -114,7 +114,7 @@ def _rule(
 
 
 def _kernel(arrays: list[Column], call: scalar.Invocation) -> pa.Array:
-    """Write the values of the column."""
+    """Write the values of the only column as JSON texts."""
     return json_texts(columns.as_array(arrays[0], call.rows), call.types[0], call.environment)
 
 

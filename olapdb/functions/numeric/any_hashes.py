@@ -83,7 +83,7 @@ class AnyHash:
     def of_rows(
         self, arrays: Sequence[pa.Array], types: Sequence[DataType], rows: int, key: Key = None
     ) -> np.ndarray:
-        """Return the hash of each row of all columns."""
+        """Return one hash for each of `rows` rows, over the columns from left to right; a constant without columns."""
         total: np.ndarray | None = None
         for array, data_type in zip(arrays, types, strict=True):
             total = self._absorbed(total, array, data_type, key)
@@ -92,7 +92,8 @@ class AnyHash:
     def _absorbed(
         self, total: np.ndarray | None, array: pa.Array, data_type: DataType, key: Key
     ) -> np.ndarray:
-        """Return the hashes so far, None for none, joined with those of a column."""
+        """Hash a column and join its hashes to `total`; return them alone if `total` is None. Goes into containers,
+        each element of which counts as a value."""
         match data_type:
             case LowCardinality(inner):
                 return self._absorbed(total, array, inner, key)
@@ -119,7 +120,7 @@ class AnyHash:
     def _absorbed_nullable(
         self, total: np.ndarray | None, array: pa.Array, inner: DataType, key: Key
     ) -> np.ndarray:
-        """Absorb the values; a NULL counts as a constant, which depends on the key."""
+        """Join the hashes of a Nullable column to `total`; a NULL counts as a constant, which depends on the key."""
         null = self._constant(len(array), *_OF_NULL)
         if key is not None:
             null = self.joined(null, np.zeros_like(null), key)
@@ -134,7 +135,7 @@ class AnyHash:
     def _absorbed_array(
         self, total: np.ndarray | None, array: pa.Array, inner: DataType, key: Key
     ) -> np.ndarray:
-        """Absorb the number of elements of each list, then the elements one after the other."""
+        """Join the number of elements of each list to `total`, then the elements one after the other."""
         offsets, elements = columns.elements_of(array)
         counts = np.diff(offsets)
         hashes = self._constant(0, U64(0), U64(0))
@@ -149,7 +150,8 @@ class AnyHash:
         return total
 
     def _of_sizes(self, counts: np.ndarray) -> np.ndarray:
-        """Return the hashes of the numbers of elements; of 128 bits only 32 are used."""
+        """Return the hash of each number of elements: intHash64 for hashes of 64 bits, else intHash32, as the low
+        word of a hash of 128 bits."""
         sizes = counts.astype(U64)
         if self._dtype == np.uint64 and not self._is_wide:
             return int_hash64(sizes ^ _INT_HASH_64)
@@ -195,7 +197,7 @@ class AnyHash:
         return np.full(rows, low, U64).astype(self._dtype)
 
     def column(self, hashes: np.ndarray) -> pa.Array:
-        """Return hashes as a column of the result's type."""
+        """Return hashes as a column of the result's type; hashes of 128 bits as integers, or as 16 bytes each."""
         if isinstance(self.result, WideNumber):
             return wide_numbers.column_of(hashes, self.result)
         if self._is_wide:
@@ -209,13 +211,13 @@ class AnyHash:
 
 
 def _list_of(array: pa.Array) -> pa.DataType:
-    """Return the type of a map's entries as a list of structs."""
+    """Return the Arrow type that shows a map as a list of structs of key and value."""
     fields = [pa.field("keys", array.type.key_type), pa.field("values", array.type.item_type)]
     return pa.list_(pa.struct(fields))
 
 
 def _key_of(key: Key, rows: np.ndarray) -> Key:
-    """Return the keys of some rows."""
+    """Return the keys of the rows at these positions; None without a key."""
     return None if key is None else (key[0][rows], key[1][rows])
 
 
@@ -257,7 +259,8 @@ def _decimal_bytes(array: pa.Array, precision: int) -> np.ndarray:
 
 
 def require_hashable(name: str, data_type: DataType) -> None:
-    """Raise IllegalTypeOfArgument unless a type, or each that it is made of, has a hash here."""
+    """Raise IllegalTypeOfArgument unless values of the type, and of each type within it, can be hashed here; `name`
+    is the function."""
     match data_type:
         case Nullable(inner) | LowCardinality(inner) | Array(inner):
             require_hashable(name, inner)
@@ -275,7 +278,7 @@ def require_hashable(name: str, data_type: DataType) -> None:
 
 
 def column_of(hash_of: AnyHash, arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return the hashes of all arguments of a call."""
+    """Return `hash_of` of the rows of all arguments of a call, as a column: the kernel of a hash function."""
     if len(arrays) != len(call.types):
         raise InternalError("A hash function got another number of columns than of types.")
     return hash_of.column(hash_of.of_rows(arrays, call.types, call.rows))

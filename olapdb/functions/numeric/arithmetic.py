@@ -73,13 +73,15 @@ def _binary_rule(operation: str) -> Callable[..., DataType]:
 
 
 def _modulo_rule(operation: str) -> Callable[..., DataType]:
-    """Return the rule of modulo, where the seconds of a Time give the divisor's type."""
+    """Return the type rule of modulo. A Time in front of an integer or Bool gives the divisor's type, in front of a
+    float Float64; other operands follow the rule of `operation`."""
     rule = _binary_rule(operation)
 
     def of_seconds(
         name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
     ) -> DataType:
-        """Return the result's type; raise IllegalTypeOfArgument unless both are numbers."""
+        """Return the result's type, as `_modulo_rule` says; raise IllegalTypeOfArgument unless both are numbers or a
+        Time leads."""
         if isinstance(types[0], Time) and isinstance(types[1], Integer | Boolean):
             return as_number(types[1])
         return (
@@ -92,11 +94,11 @@ def _modulo_rule(operation: str) -> Callable[..., DataType]:
 
 
 def _decimal_type(name: str, operation: str, left: DataType, right: DataType) -> DataType:
-    """Return the result type where an operand is a Decimal or WideInteger.
+    """Return the result type where an operand is a Decimal or WideInteger: Float64 beside a float, an integer for
+    intDiv.
 
-    plus and minus keep the larger scale, multiply adds the scales, divide keeps the dividend's.
-    Raises ArgumentOutOfBound for an impossible scale.
-    """
+    plus, minus and modulo keep the larger scale, multiply adds the scales, divide keeps the dividend's. Raises
+    ArgumentOutOfBound for a scale above the precision, or below the divisor's in a division."""
     if all(isinstance(t, WideInteger | Integer) for t in (left, right)):
         return _wide_type(operation)
     if operation == "intDiv":
@@ -124,14 +126,15 @@ def _decimal_type(name: str, operation: str, left: DataType, right: DataType) ->
 
 
 def _wide_type(operation: str) -> DataType:
-    """Return the result type of integers of which one is wider than 64 bits."""
+    """Return the result type of an operation on integers of which at least one is wider than 64 bits."""
     if operation == "intDiv":
         return INT64
     return FLOAT64 if operation == "divide" else WIDE_SUM
 
 
 def _whole_bits(dividend: DataType) -> int:
-    """Return the width of a Decimal's integer quotient: the dividend's, at most 64 bits."""
+    """Return the bits of the integer that intDiv gives: the dividend's width; of a Decimal 32 for at most 9 digits,
+    else 64."""
     if isinstance(dividend, Decimal):
         return 32 if decimal_precision(dividend.precision) == 9 else 64
     return dividend.bits if isinstance(dividend, Integer | Float) else 64
@@ -187,7 +190,7 @@ def _as_number_type(column: Column, arrow: pa.DataType) -> Column:
 
 
 def _divide(values: list[Column], call: scalar.Invocation) -> pa.Array:
-    """Return the quotient as Float64 or Decimal: the kernel of divide."""
+    """Return the quotient as Float64, or as a Decimal if that is the result's type: the kernel of divide."""
     if isinstance(call.result, Decimal):
         return decimals.divide(values, call.result, call.rows)
     dividend, divisor = (columns.operand(_without_point(v)) for v in values)
@@ -260,7 +263,7 @@ def _zero_by_zero(
     arrays: list[pa.Array],
     call: scalar.Invocation,
 ) -> pa.Array:
-    """Return what `divided` gives for rows with a divisor other than 0, and 0 for the others."""
+    """Return what `divided` gives for rows with a divisor other than 0, and 0 for rows whose divisor is 0."""
     divides = decimals.not_zero(arrays[1])
     rows: list[Column] = [a.filter(pa.array(divides)) for a in arrays]
     result = divided(rows, replace(call, rows=len(rows[0])))
@@ -307,7 +310,8 @@ def _float_remainder(left: np.ndarray, right: np.ndarray, rows: int) -> np.ndarr
 
 
 def _no_decimals(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    """Return the type of moduloOrZero, which takes no Decimals but integers of any width."""
+    """Return the type of moduloOrZero, that of modulo; raise IllegalTypeOfArgument unless both are integers of any
+    width, floats or Bools."""
     scalar.require(
         name, types, (Integer, Float, Boolean, WideInteger), "a number that is no Decimal"
     )
@@ -315,9 +319,8 @@ def _no_decimals(name: str, types: tuple[DataType, ...], arguments: Sequence[Arg
 
 
 def _may_divide(dividend: np.ndarray, divisor: np.ndarray) -> np.ndarray:
-    """Return where integers may be divided: the divisor is not 0, and not -1 under the least
-    number.
-    """
+    """Return in which rows an integer division has a result: the divisor is not 0, nor -1 under the least signed
+    number."""
     valid: np.ndarray = divisor != 0
     if dividend.dtype.kind == "i":
         valid &= (divisor != -1) | (dividend != np.iinfo(dividend.dtype).min)
@@ -342,7 +345,7 @@ def _modulo_or_zero(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array
 
 
 def _positive_modulo(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return the remainder, lifted by the divisor's absolute value if negative: positiveModulo."""
+    """Return the remainder; a negative one plus the divisor's absolute value: the kernel of positiveModulo."""
     if isinstance(call.result, Decimal):
         return decimals.remainder(list(arrays), call.result, call.rows, positive=True)
     left, right = (columns.numpy_values(_without_point(a)) for a in arrays)
@@ -384,14 +387,14 @@ def _abs_type(name: str, types: tuple[DataType, ...], arguments: Sequence[Argume
 
 
 def _abs(values: list[Column], call: scalar.Invocation) -> Column:
-    """Return absolute values; Bool becomes UInt8."""
+    """Return the absolute values of numbers; a Bool as UInt8."""
     if pa.types.is_boolean(values[0].type):
         return columns.wrapped(values[0], pa.uint8())
     return columns.wrapped(pc.abs(values[0]), call.result.arrow)
 
 
 def _sign(values: list[Column], call: scalar.Invocation) -> Column:
-    """Return -1, 0 or 1 as Int8; NaN gives 1."""
+    """Return -1, 0 or 1 as Int8 for numbers below, equal to and above 0; NaN gives 1."""
     column = (
         columns.wrapped(values[0], pa.float64())
         if pa.types.is_decimal(values[0].type)
@@ -418,13 +421,13 @@ def _gcd_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argume
 
 
 def _pairwise(function: np.ufunc) -> Callable[[list[pa.Array], scalar.Invocation], pa.Array]:
-    """Return a kernel that applies `function` to two integers of 64 bits."""
+    """Return the kernel of gcd or lcm: `function` applied to both integers, which have at most 64 bits."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         """Apply the function to both integers and wrap the result to its type.
 
-        Raises IllegalDivision for a 0, as ClickHouse does, which divides one by the other, and
-        DecimalOverflow for the least number of the type, which has no positive one."""
+        As in ClickHouse, raises IllegalDivision if either is 0, and DecimalOverflow for the least signed number,
+        whose positive does not fit."""
         if isinstance(call.result, WideNumber):
             return wide_arithmetic.by_python_integers(function, arrays, call.result)
         left, right = _integer_operands(arrays)
@@ -444,11 +447,12 @@ def _pairwise(function: np.ufunc) -> Callable[[list[pa.Array], scalar.Invocation
 
 
 def _plus_or_minus(operation: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """Return a resolver of + or -, which passes dates and intervals to `date_arithmetic`."""
+    """Return the resolver of plus or minus. Calls with dates or intervals go to `date_arithmetic`, others to the
+    arithmetic of numbers."""
     rule, kernel = _binary_rule(operation), _native_kernel(operation)
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call for numbers, or for dates and intervals."""
+        """Resolve the call by `date_arithmetic` if an argument is a date, time or interval, else as that of numbers."""
         types = [plain(a.type) for a in arguments]
         if any(isinstance(t, AggregateFunction) for t in types):
             return state_arithmetic.resolve(name, operation, arguments)

@@ -26,10 +26,10 @@ def slice_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argum
 
 
 def slice_of(text: bytes, offset: int, length: int | None = None) -> bytes:
-    """Return bits from `offset`, counted from 1 or from the end, filled up with zeros behind.
+    """Return `length` bits of a text from bit `offset` on, which counts from 1, or from the end if negative.
 
-    A negative `length` leaves bits out at the end.
-    """
+    Without `length` all bits to the end; a negative one leaves bits out at the end. The last byte is filled up with
+    zero bits. An offset of 0 gives b""."""
     size = 8 * len(text)
     start = offset - 1 if offset > 0 else size + offset
     stop = size if length is None else size + length if length < 0 else start + length
@@ -42,7 +42,7 @@ def slice_of(text: bytes, offset: int, length: int | None = None) -> bytes:
 
 
 def _with_bytes(array: pa.Array, data: np.ndarray) -> pa.Array:
-    """Return texts of the same lengths with other bytes."""
+    """Return texts with the lengths of `array` and the bytes of `data`."""
     arrow = array.type
     if pa.types.is_fixed_size_binary(arrow):
         return pa.Array.from_buffers(arrow, len(array), [None, pa.py_buffer(data.tobytes())])
@@ -50,7 +50,7 @@ def _with_bytes(array: pa.Array, data: np.ndarray) -> pa.Array:
 
 
 def _bytes(array: pa.Array) -> np.ndarray:
-    """Return the bytes of all texts."""
+    """Return the bytes of all texts, one text after the other."""
     return columns.bytes_of(columns.text(array))[1]
 
 
@@ -60,17 +60,19 @@ def inverted(arrays: list[pa.Array], call: Invocation) -> pa.Array:
 
 
 def combined(function: np.ufunc) -> Kernel:
-    """Return the kernel that joins the bits of two FixedStrings of one length."""
+    """Return the kernel of bitAnd, bitOr or bitXor of two FixedStrings of one length; `function` combines their
+    bytes."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        """Join the bytes at each place."""
+        """Combine the bytes at the same place of both texts by `function`."""
         return _with_bytes(arrays[0], function(_bytes(arrays[0]), _bytes(arrays[1])))
 
     return kernel
 
 
 def differing_bits(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    """Return the bits in which two texts differ, byte by byte; those of the longer one alone count."""
+    """Return in how many bits two texts differ, compared byte by byte from the first; the set bits of the longer
+    text's rest count too."""
     (left, left_data), (right, right_data) = (columns.bytes_of(columns.text(a)) for a in arrays)
     sizes = np.maximum(np.diff(left), np.diff(right))
     offsets = columns.offsets_from_counts(sizes)
@@ -98,7 +100,7 @@ def shifted(arrays: list[pa.Array], call: Invocation, *, left: bool) -> pa.Array
     fixed = isinstance(call.result, FixedString)
 
     def move(text: bytes, positions: int) -> bytes:
-        """Shift one text, read as a big-endian number; a FixedString keeps its length.
+        """Shift one text, read as a big-endian number, by `positions` bits; a FixedString keeps its length.
 
         Raises ArgumentOutOfBound for a negative number of positions."""
         if positions < 0:

@@ -69,11 +69,9 @@ def _count(arrays: list[pa.Array], call: Invocation) -> pa.Array:
 
 
 def _testing(together: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Kernel:
-    """Return the kernel of bitTest, bitTestAll or bitTestAny: the bits at positions, joined by
-    `together`.
+    """Return the kernel of bitTest, bitTestAll or bitTestAny: `together` combines the tested bits of a row into one.
 
-    Positions count from the lowest bit, 0. The kernel raises ParameterOutOfBound beyond the width.
-    """
+    Positions count from the lowest bit, 0. The kernel raises ParameterOutOfBound for a position beyond the width."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         """Test the bits at all positions; raise ParameterOutOfBound if any is outside the type's
@@ -115,7 +113,8 @@ def bit_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argumen
 def _bitwise(
     function: Callable[[Column, Column], Column], of_bytes: np.ufunc
 ) -> Callable[[list[Column], Invocation], Column]:
-    """Return the kernel of an operation on both operands at the result's width."""
+    """Return the kernel of bitAnd, bitOr or bitXor: `function` combines integers at the result's width, `of_bytes`
+    the bytes of FixedStrings."""
     texts = bit_strings.combined(of_bytes)
 
     def kernel(values: list[Column], call: Invocation) -> Column:
@@ -141,7 +140,8 @@ def _shift_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argu
 
 
 def _shift(*, left: bool) -> Callable[[list[pa.Array], Invocation], pa.Array]:
-    """Return the kernel of bitShiftLeft or bitShiftRight: positions below 0 are refused."""
+    """Return the kernel of bitShiftLeft, or without `left` of bitShiftRight; it raises ArgumentOutOfBound for
+    positions below 0."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         """Shift the first argument's bits; a shift by the whole width or more gives 0.
@@ -165,7 +165,7 @@ def _shift(*, left: bool) -> Callable[[list[pa.Array], Invocation], pa.Array]:
 def _shift_rule_of_all(
     name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
 ) -> DataType:
-    """Return the type of shifted bits, of texts or of integers."""
+    """Return the type of a shift: the text's own type for a text, else that of shifted integers."""
     texts = isinstance(types[0], String | FixedString)
     return (bit_strings.shift_rule if texts else _shift_rule)(name, types, arguments)
 
@@ -180,7 +180,8 @@ def _complement(values: list[Column], call: Invocation) -> Column:
 
 
 def _of_whole_part(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    """Return the inverted bits of the whole part of floats; beyond the integers those of the least."""
+    """Return the inverted bits of floats cut to integers; a float beyond the integer type counts as the type's least
+    number."""
     values, target = columns.numpy_values(arrays[0]), columns.dtype_of(call.result.arrow)
     inside = np.abs(values) < float(np.iinfo(target).max)
     whole = np.where(inside, values, 0).astype(target)
@@ -188,9 +189,9 @@ def _of_whole_part(arrays: list[pa.Array], call: Invocation) -> pa.Array:
 
 
 def _hamming(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve bitHammingDistance: the bits in which two texts, or two numbers as 64 bits, differ.
+    """Resolve bitHammingDistance: the number of bits in which two Strings, or two numbers taken as UInt64, differ.
 
-    Raises IllegalTypeOfArgument."""
+    Wide integers and FixedStrings are compared at their own width. Raises IllegalTypeOfArgument for other types."""
     types = tuple(plain(argument.type) for argument in arguments)
     if all(isinstance(t, String) for t in types):
         return standard_call(name, arguments, UINT64, bit_strings.differing_bits)

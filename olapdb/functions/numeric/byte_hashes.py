@@ -157,7 +157,7 @@ _MULTIPLIER = U64(0x9DDFEA08EB382D69)
 
 
 def city_combined(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return CityHash's hash of two hashes."""
+    """Return one hash of two 64-bit hashes, by CityHash's Hash128to64."""
     with np.errstate(over="ignore"):
         a = (first ^ second) * _MULTIPLIER
         a ^= a >> U64(47)

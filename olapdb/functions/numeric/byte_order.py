@@ -34,10 +34,11 @@ def _rotated_type(
 
 
 def _rotated(*, left: bool) -> Kernel:
-    """Return the kernel that rotates the bits of an integer by so many places."""
+    """Return the kernel of bitRotateLeft, or without `left` of bitRotateRight: the second argument says by how many
+    bits."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        """Shift both ways and join the halves; a number of places is taken modulo the bits."""
+        """Rotate the bits of each integer; a number of bits beyond the width counts modulo the width."""
         values = columns.numpy_values(arrays[0].cast(call.result.arrow, safe=False))
         unsigned = np.dtype(f"u{values.itemsize}")
         bits = values.itemsize * 8

@@ -48,7 +48,7 @@ _LMS_TO_RGB = (
 
 
 def _transformed(matrix: tuple[tuple[float, float, float], ...], color: _Channels) -> _Channels:
-    """Return the product of a matrix and the colors, in the order of additions of ClickHouse."""
+    """Multiply each color's three channels by a 3×3 matrix, adding in ClickHouse's order."""
     first, second, third = (
         row[0] * color[0] + row[1] * color[1] + row[2] * color[2] for row in matrix
     )
@@ -56,14 +56,14 @@ def _transformed(matrix: tuple[tuple[float, float, float], ...], color: _Channel
 
 
 def _to_lab(color: _Channels, gamma: np.ndarray) -> _Channels:
-    """Return sRGB of 0 to 255 as OKLAB."""
+    """Convert sRGB channels of 0 to 255 to OKLAB; `gamma` is the exponent of the transfer curve."""
     red, green, blue = (np.power(channel / 255.0, gamma) for channel in color)
     long, medium, short = (np.cbrt(c) for c in _transformed(_RGB_TO_LMS, (red, green, blue)))
     return _transformed(_LMS_TO_LAB, (long, medium, short))
 
 
 def _from_lab(color: _Channels, gamma: np.ndarray) -> _Channels:
-    """Return OKLAB as sRGB of 0 to 255; what is outside becomes the nearest."""
+    """Convert OKLAB to sRGB channels of 0 to 255, clipped to that range."""
     long, medium, short = (c * c * c for c in _transformed(_LAB_TO_LMS, color))
     linear = _transformed(_LMS_TO_RGB, (long, medium, short))
     power = 1.0 / gamma
@@ -82,7 +82,7 @@ def _to_lch(color: _Channels, gamma: np.ndarray) -> _Channels:
 
 
 def _from_lch(color: _Channels, gamma: np.ndarray) -> _Channels:
-    """Return OKLCH as sRGB of 0 to 255."""
+    """Convert OKLCH to sRGB channels of 0 to 255."""
     light, chroma, hue = color
     angle = hue * _RADIANS
     return _from_lab((light, chroma * np.cos(angle), chroma * np.sin(angle)), gamma)
@@ -108,10 +108,11 @@ def _numbers(array: pa.Array) -> np.ndarray:
 
 
 def _kernel(convert: Callable[[_Channels, np.ndarray], _Channels]) -> scalar.Kernel:
-    """Return the kernel of a conversion, whose second argument is the gamma."""
+    """Return the kernel of a color conversion; `convert` takes the channels and the gamma, which is the second
+    argument."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Convert the colour of each row."""
+        """Convert the color of each row to a tuple of three floats."""
         first, second, third = (_numbers(field) for field in columns.struct_fields(arrays[0]))
         gamma = _numbers(arrays[1]) if len(arrays) > 1 else np.full(len(first), _GAMMA)
         with np.errstate(all="ignore"):

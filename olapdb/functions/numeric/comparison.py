@@ -77,11 +77,10 @@ _ARROW = {
 
 
 def comparison_type(name: str, left: Argument, right: Argument) -> DataType:
-    """Return the plain type at which two values are compared; raise if they are not comparable.
+    """Return the type, not Nullable, at which two values are compared.
 
-    Raises IllegalTypeOfArgument or NoCommonType, and TypeMismatch for a text literal that is no
-    number.
-    """
+    Raises IllegalTypeOfArgument or NoCommonType if they are not comparable, and TypeMismatch for a text literal that
+    is no number."""
     a, b = as_number(plain(left.type)), as_number(plain(right.type))
     if isinstance(a, AggregateFunction):
         raise _incomparable(name, left.type, right.type)
@@ -125,8 +124,8 @@ def comparison_type(name: str, left: Argument, right: Argument) -> DataType:
 
 
 def _enum_type(name: str, left: Argument, right: Argument) -> DataType:
-    """Return the type at which an Enum is compared: the Enum with a text literal, String with other
-    texts, else its numbers' type."""
+    """Return the type at which an Enum is compared: the Enum itself with a text literal, String with other texts,
+    else the type of the Enum's numbers."""
     sides = (left, right)
     for enum, other in (sides, sides[::-1]):
         kind = plain(enum.type)
@@ -142,10 +141,10 @@ def _numbered(argument: Argument) -> Argument:
 
 
 def _clock_type(clock: DataType, other: DataType) -> DataType | None:
-    """Return the type to which a time of day and the other operand are cast to be compared.
+    """Return the type to which a Time or Time64 and the other operand are cast to be compared.
 
-    The other is a time, a DateTime or a number of seconds. Returns None for every other type:
-    ClickHouse refuses to compare it with a time, or compares a text by parsing it."""
+    The other is a time of day, a DateTime or a number of seconds. Returns None for every other type: ClickHouse
+    refuses it, or compares a text by parsing it."""
     match clock, other:
         case (Time() | Time64(), Time() | Time64()):
             return Time64(max(clock.precision, other.precision))
@@ -165,7 +164,8 @@ def _seconds_type(time: DateTime | DateTime64) -> DataType:
 
 
 def _date_type(a: DataType, b: DataType) -> DataType:
-    """Return a type that holds both without clamping: DateTime ends before Date does."""
+    """Return a date type, or a time type, that holds the values of both without clamping: DateTime ends before Date
+    does."""
     shared = common_type([a, b])
     return (
         DateTime64(0, shared.zone) if isinstance(shared, DateTime) and Date() in (a, b) else shared
@@ -202,7 +202,8 @@ def _constant_type(value: pa.Scalar, other: DataType) -> DataType:
 
 
 def _number_type(a: DataType, b: DataType) -> DataType:
-    """Return the type at which two different number types are compared."""
+    """Return the type at which numbers of two types are compared: Float64 beside a float, an integer or Decimal that
+    holds both otherwise."""
     if isinstance(a, Float) or isinstance(b, Float):
         return FLOAT64
     if isinstance(a, Integer) and isinstance(b, Integer):
@@ -261,9 +262,7 @@ def _without_zeros(column: Column) -> Column:
 
 
 def _is_mixed(types: Sequence[DataType]) -> bool:
-    """Return whether a 64-bit integer is compared with a float, which Float64 does not hold
-    exactly.
-    """
+    """Return whether a 64-bit integer is compared with a float: Float64 does not hold all such integers."""
     return any(isinstance(t, Float) for t in types) and any(
         isinstance(t, Integer) and t.bits == _WORD_BITS for t in types
     )
@@ -276,7 +275,8 @@ def _compare(name: str, target: DataType) -> Callable[[list[Column], Invocation]
     """Return the kernel of a comparison at the type `target`."""
 
     def native(values: list[Column], call: Invocation) -> Column:
-        """Compare two columns; UInt8, NULL for NULL, a constant for constants."""
+        """Compare two columns at the type `target`, integers with floats exactly: UInt8, NULL where either is NULL,
+        a constant for two constants."""
         if isinstance(target, Enum) and name != "notEquals":
             beside = _beside_no_element(values, call.types, target)
             if beside is not None:
@@ -304,9 +304,9 @@ def _compare(name: str, target: DataType) -> Callable[[list[Column], Invocation]
 def _beside_no_element(
     values: Sequence[Column], types: Sequence[DataType], target: Enum
 ) -> Column | None:
-    """Return the Enum that is compared with a constant text which it lacks, else None.
+    """Return the Enum operand if the other operand is a constant text that the Enum lacks, else None.
 
-    ClickHouse answers 0 to `=` and to each other comparison but `!=`, which fails."""
+    ClickHouse answers 0 to `=` and to each other comparison of such a text but `!=`, which fails."""
     for at, kind in enumerate(types):
         text, other = values[at], values[1 - at]
         if isinstance(kind, Enum) or not isinstance(text, pa.Scalar) or not text.is_valid:
@@ -319,16 +319,16 @@ def _beside_no_element(
 def comparison_of_arrays(
     name: str, data_type: DataType, *, missing_low: bool = False
 ) -> Callable[[pa.Array, pa.Array], pa.Array]:
-    """Return the Arrow function of `less` or another comparison for columns of this type: booleans.
+    """Return a function that compares two columns of this type by `less` or another comparison, as Arrow booleans.
 
-    Arrays, tuples and maps are compared element by element; NULL and NaN in them are greater than
-    all else, or less with `missing_low`."""
+    Arrays, tuples and maps are compared element by element; NULL and NaN in them are greater than all else, or less
+    with `missing_low`."""
     native: Callable[[pa.Array, pa.Array], pa.Array] = _ARROW[name]
     if not isinstance(plain(data_type), Array | Map | Tuple):
         return native
 
     def compare(left: pa.Array, right: pa.Array) -> pa.Array:
-        """Compare the positions of both columns' values in one order."""
+        """Rank the values of both columns in one order and compare the ranks."""
         lefts, rights = np.split(
             nested_ranks(pa.concat_arrays([left, right]), missing_low=missing_low), 2
         )
@@ -355,7 +355,7 @@ def _container_comparison(
 
 
 def comparison_resolver(name: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """Return the resolver of a comparison; tuples are compared by elements."""
+    """Return the resolver of `equals`, `less` or another comparison; tuples are compared element by element."""
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
         """Resolve the call; a comparison with a bare NULL is NULL."""
@@ -370,7 +370,9 @@ def comparison_resolver(name: str) -> Callable[[str, Sequence[Argument]], Scalar
 
 
 def resolve_comparison(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Return the call of `equals`, `less` or another comparison; raise for incomparable types."""
+    """Return the call of `equals`, `less` or another comparison.
+
+    Raises the errors of `comparison_type` for types that are not comparable."""
     if name == "isNotDistinctFrom":
         return _distinct_from(same=True)(name, arguments)
     return comparison_resolver(name)(name, arguments)
@@ -396,7 +398,7 @@ def _resolve_tuples(name: str, spelt: str, arguments: Sequence[Argument]) -> Sca
     nullable = any(is_nullable(data_type) for data_type in types)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Compare element by element from the last to the first."""
+        """Compare element by element, from the last to the first, and combine the answers in three-valued logic."""
         elements = list(zip(*(_elements(v, rows) for v in values), strict=True))
 
         def truth(call: ScalarCall, at: int) -> Column:
@@ -451,7 +453,8 @@ def _is_literal_null(argument: Argument) -> bool:
 
 
 def _elements(column: Column, rows: int) -> list[Column]:
-    """Return the columns of a tuple; a constant has constant elements."""
+    """Return the columns of a tuple's elements; a constant tuple gives constants, a column of tuples columns of
+    `rows` rows."""
     if isinstance(column, pa.Scalar) and column.is_valid:
         return [column[at] for at in range(len(column.type))]
     return list(columns.struct_fields(columns.as_array(column, rows)))

@@ -68,7 +68,7 @@ else:
 
 
 def without_null(data_type: DataType) -> DataType:
-    """Return T for Nullable(T), also inside of LowCardinality."""
+    """Return T for Nullable(T), LowCardinality(T) for LowCardinality(Nullable(T)), any other type as given."""
     if isinstance(data_type, LowCardinality):
         return LowCardinality(without_null(data_type.inner))
     return data_type.inner if isinstance(data_type, Nullable) else data_type
@@ -93,8 +93,7 @@ def _common(arguments: Sequence[Argument], *, or_variant: bool = False) -> DataT
 
 
 def _hinted(result: DataType, arguments: Sequence[Argument]) -> DataType:
-    """Return `result` as LowCardinality if that is what the only argument that is no constant
-    is."""
+    """Return `result` as LowCardinality if the only argument that is not a constant is one."""
     fixed = [a.constant is not None for a in arguments]
     return low_cardinality_result(result, [a.type for a in arguments], fixed)
 
@@ -202,7 +201,8 @@ def _exact_floats(
     result: DataType,
     environment: Environment,
 ) -> Column:
-    """Return the chosen values as floats; only chosen integers must be exact as Float64."""
+    """Choose each row's value among `outcomes` by the conditions `truths`, as a float. An integer without an exact
+    Float64 is an error only if it is chosen."""
     rows = max((len(c) for c in (*truths, *outcomes) if isinstance(c, pa.Array)), default=1)
     chosen = None
     for at, (outcome, data_type) in enumerate(zip(outcomes, types, strict=True)):
@@ -424,7 +424,8 @@ def _narrowed(types: Sequence[DataType], wide: DataType, largest: bool) -> DataT
 
 
 def _decimal_that_holds(kinds: Collection[DataType]) -> Decimal | None:
-    """Return the only Decimal among the types if the integers beside it fit its digits."""
+    """Return the only Decimal among the types if it has digits enough for all integers beside it; None if there are
+    several or it has not."""
     decimals = [kind for kind in kinds if type(kind) is Decimal]
     if len(decimals) != 1:
         return None
@@ -438,7 +439,8 @@ def _decimal_that_holds(kinds: Collection[DataType]) -> Decimal | None:
 def _better(
     compare: Callable[[pa.Array, pa.Array], pa.Array], best: pa.Array, other: pa.Array
 ) -> pa.Array:
-    """Return the better value of each row, the first of equal ones; NULL and NaN are worst."""
+    """Return for each row the value that `compare` prefers, `best` if they are equal; NULL and NaN lose to every
+    other value."""
     better = pc.fill_null(compare(other, best), False)
     if pa.types.is_floating(other.type):
         better = pc.or_(better, pc.fill_null(pc.is_nan(best), False))
@@ -447,10 +449,8 @@ def _better(
 
 
 def _key_type(subject: DataType, key: DataType) -> DataType:
-    """Return the type at which transform looks a value up.
-
-    Texts of two types are compared as Strings.
-    """
+    """Return the type at which transform compares x with the elements of `from`: x's type; String for texts of two
+    types; the elements' type if x is a bare NULL."""
     if isinstance(plain(subject), Nothing):
         return key
     texts = isinstance(plain(subject), String | FixedString) and isinstance(

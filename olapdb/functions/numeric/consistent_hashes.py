@@ -40,7 +40,8 @@ def _rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument])
 
 
 def _kostik(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return the bucket of each key."""
+    """Return for each key the bucket, from 0, that Kostik's consistent hash chooses: the kernel of
+    kostikConsistentHash."""
     count = call.constant(1)
     assert isinstance(count, int)
     values = columns.numpy_values(arrays[0])
@@ -63,7 +64,7 @@ def _kostik(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
 
 
 def _of_power(blocks: Sequence[np.ndarray], bits: int) -> np.ndarray:
-    """Return the buckets of 2 ** bits."""
+    """Return each key's bucket among 2 ** `bits` buckets, from the key's four blocks of bits."""
     a, b, c, _ = blocks
     low = c & _U64((1 << bits) - 1)
     highest = np.zeros(len(low), _U64)
@@ -75,7 +76,7 @@ def _of_power(blocks: Sequence[np.ndarray], bits: int) -> np.ndarray:
 
 
 def _other_bits(blocks: Sequence[np.ndarray], bits: int) -> np.ndarray:
-    """Return the bits of the blocks that chose no bucket, one block behind the other."""
+    """Return as one number the bits of the four blocks that `_of_power` did not use for 2 ** `bits` buckets."""
     a, b, c, d = blocks
     shift = _BLOCK - bits
     total = d << _U64(shift) | c >> _U64(bits)

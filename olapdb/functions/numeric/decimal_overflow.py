@@ -23,7 +23,7 @@ def _rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument])
 
 
 def _kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Compare the digits, without the point, with the least number that has one more."""
+    """Return 1 where a decimal has more digits, without its point, than the second argument allows, else 0."""
     given = call.types[0]
     assert isinstance(given, Decimal)
     chosen = call.constant(1)

@@ -80,9 +80,10 @@ _PRODUCT_MAX = 2e76
 def _combine_int64(
     operation: str, values: list[Column], powers: list[int], result: Decimal, rows: int
 ) -> pa.Array | None:
-    """Return the result computed by a kernel or by numpy in one pass, or None if it may need more than
-    64 bits; numpy's also if a row is NULL.
-    """
+    """Return the sum, difference or product computed on int64 by a kernel or numpy; `powers` of ten bring the operands
+    to one scale.
+
+    None if it may need more than 64 bits; numpy's also if a row is NULL."""
     compiled = _combine_compiled(operation, values, powers, result, rows)
     if compiled is not None:
         return compiled
@@ -104,7 +105,8 @@ def _combine_int64(
 def _combine_compiled(
     operation: str, values: list[Column], powers: list[int], result: Decimal, rows: int
 ) -> pa.Array | None:
-    """Return the result of the kernel; None without one, and where it says that a number is too large."""
+    """Return the result of the compiled kernel; None without one, or if it reports that a number needs more than 64
+    bits."""
     arrow = result.arrow
     if library() is None or not pa.types.is_decimal128(arrow) or max(powers) > _INT64_DIGITS:
         return None
@@ -180,7 +182,7 @@ def not_zero(array: pa.Array) -> np.ndarray:
 
 
 def _at_one_scale(values: list[Column]) -> tuple[Digits, Digits]:
-    """Return both operands without their point, at the larger of their scales."""
+    """Return the unscaled integers of both operands at the larger of their scales."""
     scale = max(scale_of(v) for v in values)
     left, right = (digits(v, scale - scale_of(v)) for v in values)
     return left, right
@@ -195,17 +197,17 @@ def scale_of(column: Column) -> int:
 
 
 def digits(column: Column, power: int = 0) -> Digits:
-    """Return numbers without their point, times 10 ** power.
+    """Return the unscaled integers of numbers, times 10 ** power: 1.25 with power 1 is 1250. As int64 if they fit, else
+    as Decimal256 of scale 0.
 
-    Raises DecimalOverflow if any has more than 76 digits.
-    """
+    Raises DecimalOverflow if any has more than 76 digits."""
     array = columns.single(column)
     small = _int64_scaled(array, power)
     return _scaled(array, power) if small is None else small
 
 
 def _scaled(array: pa.Array, power: int) -> pa.Array:
-    """Return numbers without their point, times 10 ** power, as Decimal256 of scale 0."""
+    """Return the unscaled integers of numbers, times 10 ** power, as Decimal256 of scale 0."""
     if power > numbers.DIGITS_MAX and not not_zero(array).any():
         return _unscaled(array)
     rescaled = numbers.decimal_rescaled(_unscaled(array), min(power, numbers.DIGITS_MAX))
@@ -213,7 +215,7 @@ def _scaled(array: pa.Array, power: int) -> pa.Array:
 
 
 def _int64_scaled(array: pa.Array, power: int) -> np.ndarray | None:
-    """Return numbers without their point, times 10 ** power, or None if int64 is too small."""
+    """Return the unscaled integers of numbers, times 10 ** power, as int64; None if any does not fit."""
     small = _int64(array) if power <= _INT64_DIGITS else None
     if small is None or _largest(small) > _INT64_MAX // 10**power:
         return None
@@ -221,7 +223,7 @@ def _int64_scaled(array: pa.Array, power: int) -> np.ndarray | None:
 
 
 def _int64(array: pa.Array) -> np.ndarray | None:
-    """Return numbers without their point as int64, or None if it is too small."""
+    """Return the unscaled integers of numbers as int64 (1.25 gives 125); None if any does not fit."""
     if not pa.types.is_decimal(array.type):
         values = columns.numpy_values(array)
         if values.dtype == np.uint64 and values.size and int(values.max()) > _INT64_MAX:
@@ -236,7 +238,7 @@ def _int64(array: pa.Array) -> np.ndarray | None:
 
 
 def _words(array: pa.Array) -> np.ndarray:
-    """Return the 64-bit words of decimals, the lowest first; shape (rows, 2 or 4)."""
+    """Return the 64-bit words of each decimal's unscaled integer, the lowest first; shape (rows, 2 or 4)."""
     count = array.type.byte_width // 8
     if not len(array):
         return np.zeros((0, count), np.int64)
@@ -245,7 +247,7 @@ def _words(array: pa.Array) -> np.ndarray:
 
 
 def _unscaled(array: pa.Array) -> pa.Array:
-    """Return numbers without their point as Decimal256 of scale 0."""
+    """Return the unscaled integers of numbers as Decimal256 of scale 0."""
     if pa.types.is_decimal(array.type):
         return columns.view(array.cast(pa.decimal256(76, array.type.scale)), _WIDE)
     if pa.types.is_boolean(array.type):
@@ -353,7 +355,7 @@ def _remaining(dividend: pa.Array, quotient: pa.Array, divisor: pa.Array) -> pa.
 
 
 def _product(left: pa.Array, right: pa.Array) -> pa.Array:
-    """Return a product of at most 76 digits, although the types could hold more."""
+    """Return the product as Decimal256 of scale 0; the caller knows that it has at most 76 digits."""
     return columns.view(pc.multiply(_declared(left, 37), _declared(right, 37)), _WIDE)
 
 
@@ -363,12 +365,13 @@ def _sum(left: pa.Array, right: pa.Array) -> pa.Array:
 
 
 def _declared(array: pa.Array, precision: int) -> pa.Array:
-    """Return the numbers under a precision with which Arrow's result has at most 76 digits."""
+    """Return integers of Decimal256 declared with `precision` digits, so that the type of Arrow's result fits in 76
+    digits. Nothing is checked."""
     return columns.view(array, pa.decimal256(precision, 0))
 
 
 def _constant(value: int, rows: int) -> pa.Array:
-    """Return an integer as a column of Decimal256 of scale 0."""
+    """Return an integer repeated to `rows` rows of Decimal256 of scale 0."""
     return pa.repeat(pa.scalar(PythonDecimal(value), _WIDE), rows)
 
 
@@ -386,10 +389,8 @@ def _floats(array: pa.Array) -> np.ndarray:
 
 
 def _corrections(dividend: pa.Array, remaining: pa.Array, divisor: pa.Array) -> pa.Array:
-    """Return what to add to an estimated quotient, from its remainder: 1, 0 or -1.
-
-    It is not 0 where the remainder reaches the divisor or has another sign than the dividend.
-    """
+    """Return what to add to an estimated quotient: 1 or -1 where the remainder reaches the divisor or has the wrong
+    sign, else 0."""
     size, divisor_size = pc.abs(remaining), pc.abs(divisor)
     sign = np.sign(_floats(dividend)) * np.sign(_floats(divisor))
     crossed = np.sign(_floats(remaining)) * np.sign(_floats(dividend)) < 0

@@ -21,7 +21,7 @@ _MD4_ROUNDS = (
 
 
 def _md4_mixed(step: int, b: int, c: int, d: int) -> int:
-    """Return the function of a round: choice, majority, or exclusive or."""
+    """Return the mix of three words in MD4's step number `step`: choice, majority or exclusive or, by the round."""
     if step == 0:
         return (b & c) | (~b & d)
     return (b & c) | (b & d) | (c & d) if step == 1 else b ^ c ^ d
@@ -52,7 +52,7 @@ def _turned(word: int, places: int) -> int:
 
 
 def _keccak_rounds() -> tuple[int, ...]:
-    """Return the constants of Keccak's 24 rounds, by its shift register."""
+    """Return the 24 round constants of Keccak-f[1600], computed by its shift register."""
     constants, register = [], 1
     for _ in range(24):
         constant = 0

@@ -36,8 +36,8 @@ _FLOAT_FRACTION_MAX = 60
 
 
 def _scale(name: str, arguments: Sequence[Argument]) -> int:
-    """Return the digits of the result behind the point: the constant third argument, else the
-    larger scale of both decimals. Raises IllegalTypeOfArgument."""
+    """Return the scale of the result: the constant third argument, else the larger scale of both decimals. Raises
+    IllegalTypeOfArgument."""
     scales = [t.scale for a in arguments[:2] if isinstance(t := plain(a.type), DecimalType)]
     if len(scales) < 2:
         raise illegal(name, arguments[0].type, "two Decimals")
@@ -59,7 +59,7 @@ def _exact(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     step = Decimal(1).scaleb(-scale)
 
     def compute(left: Decimal, right: Decimal, *_: object) -> Decimal:
-        """Return the product or quotient of one row. Raises IllegalDivision and DecimalOverflow."""
+        """Return the product or quotient of one row, cut to the scale. Raises IllegalDivision and DecimalOverflow."""
         if name == "multiplyDecimal":
             value = _EXACT.multiply(left, right)
         elif not right:
@@ -72,14 +72,14 @@ def _exact(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         return cut
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        """Compute each distinct pair once."""
+        """Compute each distinct pair of operands once."""
         return values_by_row(arrays[:2], compute, call.result.arrow)
 
     return standard_call(name, arguments, result, kernel)
 
 
 def _decimal_string(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve toDecimalString(number, digits): the number with so many digits behind its point.
+    """Resolve toDecimalString(number, digits): the number as text with `digits` digits behind the point.
 
     Raises IllegalColumn and CannotPrintNumber."""
     source: DataType = plain(arguments[0].type)
@@ -94,14 +94,15 @@ def _decimal_string(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     step = Decimal(1).scaleb(-digits)
 
     def shown(value: int | float | Decimal) -> bytes:
-        """Return the text of one number; halves are rounded away from zero."""
+        """Return the text of one number with that many digits; halves are rounded away from zero; NaN and infinity
+        by name."""
         if isinstance(value, float) and not math.isfinite(value):
             return str(value).encode()
         rounded = Decimal(value).quantize(step, ROUND_HALF_UP, _EXACT)
         return f"{rounded:f}".encode()
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        """Write each distinct number once."""
+        """Write each distinct number once, with the constant number of digits."""
         return values_by_row(arrays[:1], shown, call.result.arrow)
 
     return standard_call(name, arguments, STRING, kernel)

@@ -50,7 +50,7 @@ def _refuse(v: HashedValues) -> np.ndarray:
 
 
 def fingerprint_of(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Return the fingerprint of two words."""
+    """Return FarmHash's fingerprint of a 128-bit number, given as two words."""
     with np.errstate(over="ignore"):
         a = (low ^ high) * _MULTIPLIER
         a ^= a >> U64(47)
@@ -67,7 +67,7 @@ def _mixed(value: np.ndarray) -> np.ndarray:
 
 
 def _of_16(u: np.ndarray, v: np.ndarray, factor: np.ndarray | np.uint64) -> np.ndarray:
-    """Return the hash of two words by a factor."""
+    """Return FarmHash's HashLen16 of two words, with the multiplier `factor`."""
     a = _mixed((u ^ v) * factor)
     return _mixed((v ^ a) * factor) * factor
 
@@ -177,7 +177,7 @@ def _xo_half(
     factor: np.ndarray | np.uint64,
     seeds: _Words | None = None,
 ) -> np.ndarray:
-    """Return xo's hash of the 32 bytes at `at`."""
+    """Return the hash of the 32 bytes at `at` by FarmHash's variant xo, with the multiplier `factor`."""
     a, b = v.word(at) * _K1, v.word(at + 8)
     c, d = v.word(at + 24) * factor, v.word(at + 16) * _K2
     first, second = seeds if seeds is not None else (U64(0), U64(0))
@@ -206,7 +206,7 @@ def _xo_to_96(v: HashedValues) -> np.ndarray:
 def _uo_hash(
     x: np.ndarray, y: np.ndarray, factor: np.ndarray | np.uint64, places: int
 ) -> np.ndarray:
-    """Return uo's hash of two words."""
+    """Return the hash of two words by FarmHash's variant uo: multiply by `factor`, rotate by `places`."""
     a = _mixed((x ^ y) * factor)
     return rotated_right((y ^ a) * factor, places) * factor
 

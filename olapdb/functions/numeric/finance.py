@@ -23,12 +23,12 @@ _PRECISION = 1e-12
 
 
 def _rule(*, rate: bool, dated: bool) -> TypeRule:
-    """Return the type rule of a function of cash flows.
+    """Return the type rule of a function of cash flows (array of numbers), with a Float64 result.
 
-    `rate`: the rate comes first. `dated`: dates follow the cash flows."""
+    `rate`: a rate stands before the flows. `dated`: an array of dates stands behind them."""
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        """Return Float64; raise IllegalTypeOfArgument for other arguments."""
+        """Return Float64; raise IllegalTypeOfArgument unless the arguments are as `_rule` says."""
         rest = list(types)
         if rate:
             require(name, [rest.pop(0)], Float, "a Float as the rate")
@@ -67,7 +67,8 @@ def _slope(rate: float, flows: Sequence[float], times: Sequence[float]) -> float
 
 
 def _rate_of_return(flows: Sequence[float], times: Sequence[float], guess: float) -> float:
-    """Return the rate at which the net present value is 0; NaN if no sign changes."""
+    """Return the rate at which the net present value is 0: by Newton's method from `guess`, else by bisection. NaN
+    unless there are flows above and below 0."""
     if not any(flow > 0 for flow in flows) or not any(flow < 0 for flow in flows):
         return math.nan
     rate = guess
@@ -107,9 +108,9 @@ def _periods(flows: Sequence[float]) -> list[float]:
 def _years(
     flows: Sequence[float], dates: Sequence[datetime.date], day_count: bytes = b"ACT_365F"
 ) -> list[float]:
-    """Return the times of cash flows in years since the first date.
+    """Return the times of cash flows in years since the first date, by the day count convention.
 
-    Raises IllegalTypeOfArgument."""
+    Raises IllegalTypeOfArgument for an unknown convention and for lists of different lengths."""
     days = _DAYS_IN_YEAR.get(day_count.decode("utf-8", "replace"))
     if days is None:
         raise IllegalTypeOfArgument(
@@ -121,7 +122,7 @@ def _years(
 
 
 def _present(rate: float, flows: list[float], starts_now: object = True) -> float:
-    """Return the net present value; without `starts_now` the first flow is a period away.
+    """Return the net present value of flows one period apart; unless `starts_now` the first flow is one period away.
 
     Raises IllegalTypeOfArgument."""
     if not flows:
@@ -140,14 +141,14 @@ def _present_dated(
 
 
 def _return(flows: list[float], guess: float = 0.1) -> float:
-    """Return the internal rate of return of cash flows at equal distances."""
+    """Return the internal rate of return of cash flows one period apart; NaN if there is none."""
     return _rate_of_return(flows, _periods(flows), guess)
 
 
 def _return_dated(
     flows: list[float], dates: list[datetime.date], guess: float = 0.1, *day_count: bytes
 ) -> float:
-    """Return the internal rate of return of cash flows at dates."""
+    """Return the internal rate of return of cash flows at dates; NaN if there is none."""
     return _rate_of_return(flows, _years(flows, dates, *day_count), guess)
 
 

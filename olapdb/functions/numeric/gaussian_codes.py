@@ -48,7 +48,7 @@ _LEVELS = _words(
 
 
 def _codes(array: pa.Array) -> pa.Array:
-    """Return the code of each number; 0 for NaN."""
+    """Return the 8-bit code of the cell in which each number lies; 0 for NaN."""
     words = words_of(array)
     sizes = words & ~_SIGN
     cells = np.searchsorted(_FIRST_WORDS, sizes, side="right").astype(np.int8)
@@ -57,7 +57,7 @@ def _codes(array: pa.Array) -> pa.Array:
 
 
 def _numbers(array: pa.Array) -> pa.Array:
-    """Return the number that stands for each code."""
+    """Return the number, a BFloat16, that represents each 8-bit code's cell."""
     codes = columns.numpy_values(array)
     is_negative = codes < 0
     cells = np.where(is_negative, -1 - codes, codes)
@@ -65,7 +65,8 @@ def _numbers(array: pa.Array) -> pa.Array:
 
 
 def _rule(source: DataType, target: DataType) -> TypeRule:
-    """Return the rule of a function of `source`, or of arrays of it, to `target`."""
+    """Return the type rule of a function from `source` to `target`, and from arrays of the one to arrays of the
+    other."""
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
         """Return the target, or an array of it. Raises IllegalTypeOfArgument."""
@@ -79,10 +80,10 @@ def _rule(source: DataType, target: DataType) -> TypeRule:
 
 
 def _over_elements(change: Callable[[pa.Array], pa.Array]) -> Callable[..., pa.Array]:
-    """Return a kernel that changes numbers, or the elements of arrays."""
+    """Return a kernel that applies `change` to a column of numbers, or to the elements of a column of arrays."""
 
     def kernel(values: list[Column], call: Invocation) -> pa.Array:
-        """Change the values of the only argument."""
+        """Apply `change` to the values of the only argument, within arrays too."""
         array = columns.as_array(values[0], call.rows)
         if not isinstance(call.types[0], Array):
             return change(array)

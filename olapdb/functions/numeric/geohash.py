@@ -43,16 +43,16 @@ def _bits(precision: int) -> tuple[int, int]:
 
 
 def _cells(values: np.ndarray, half: float, bits: int) -> np.ndarray:
-    """Return the numbers of the cells, of 2**bits between -half and half, in which values are.
+    """Return in which of 2**bits equal cells from -half to half each value lies, numbered from 0.
 
-    NaN is in the first one, and what is outside in the nearest."""
+    NaN is in the first cell; a value outside is in the nearest one."""
     share = np.nan_to_num((values + half) / (2 * half), nan=0.0, posinf=1.0, neginf=0.0)
     cells = np.floor(share * 2.0**bits)
     return np.clip(cells, 0, 2.0**bits - 1).astype(np.uint64)
 
 
 def _interleaved(longitude: np.ndarray, latitude: np.ndarray, precision: int) -> np.ndarray:
-    """Return the codes of cells: their bits in turn, the longitude's first."""
+    """Return geohash codes as integers: the bits of longitude and latitude cells in turn, the longitude's first."""
     code = np.zeros(len(longitude), dtype=np.uint64)
     of_longitude, of_latitude = _bits(precision)
     for bit in range(precision * 5):
@@ -64,7 +64,7 @@ def _interleaved(longitude: np.ndarray, latitude: np.ndarray, precision: int) ->
 
 
 def _texts(code: np.ndarray, precision: int) -> pa.Array:
-    """Return codes as texts of `precision` characters."""
+    """Return integer codes as geohash texts of `precision` characters."""
     shifts = np.arange(precision - 1, -1, -1, dtype=np.uint64) * _U(5)
     digits = (code[:, None] >> shifts[None, :]) & _U(31)
     data = _DIGITS[digits.astype(np.intp)]

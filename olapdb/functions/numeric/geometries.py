@@ -27,7 +27,8 @@ Segments = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], np.ndarray
 
 
 def shape_of(data_type: DataType) -> str:
-    """Return the name of the shape that values of a type are. Raises BadArguments."""
+    """Return the name of the shape, such as Ring or Polygon, that values of a type are. Raises BadArguments for
+    other types."""
     inner, depth, label = data_type, 0, ""
     while isinstance(inner, Array):
         if isinstance(inner, Shape):
@@ -42,7 +43,7 @@ def shape_of(data_type: DataType) -> str:
 
 
 def geometry_column(shapes: Sequence[tuple[DataType, object]]) -> pa.Array:
-    """Return (shape, value as Arrow takes it) as a column of Geometry."""
+    """Return a Geometry column of (type, value) pairs; the values are as Arrow takes them."""
     places = [GEOMETRY.alternatives.index(shape) for shape, _ in shapes]
     values = {
         place: pa.array(
@@ -55,7 +56,7 @@ def geometry_column(shapes: Sequence[tuple[DataType, object]]) -> pa.Array:
 
 
 def _flat_area(x1: np.ndarray, y1: np.ndarray, x2: np.ndarray, y2: np.ndarray) -> np.ndarray:
-    """Return the area between each segment and the axis, the trapezoid formula."""
+    """Return the signed area between each segment and the x axis, by the trapezoid formula."""
     return np.asarray((x1 + x2) * (y1 - y2) / 2.0)
 
 
@@ -73,17 +74,19 @@ def _sphere_area(x1: np.ndarray, y1: np.ndarray, x2: np.ndarray, y2: np.ndarray)
 
 
 def _sphere_length(x1: np.ndarray, y1: np.ndarray, x2: np.ndarray, y2: np.ndarray) -> np.ndarray:
-    """Return the angle of each segment, the haversine formula."""
+    """Return the angle of each segment in radians, by the haversine formula; the ends are longitudes and latitudes
+    in degrees."""
     x1, y1, x2, y2 = (np.radians(part) for part in (x1, y1, x2, y2))
     half = np.sin((y2 - y1) / 2) ** 2 + np.cos(y1) * np.cos(y2) * np.sin((x2 - x1) / 2) ** 2
     return np.asarray(2 * np.arcsin(np.sqrt(half)))
 
 
 def _kernel(segments: Segments, points_min: int) -> scalar.Kernel:
-    """Return the kernel that adds up segments of the rings of each row."""
+    """Return the kernel that adds up what `segments` gives for the edges of each row's rings or lines; those with
+    fewer than `points_min` points add nothing."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Sum what the segments of each row's rings add; shapes without rings have 0."""
+        """Sum what `segments` gives for each row's shape, as Float64; a shape without such parts has 0."""
         rows = len(arrays[0])
         if shape_of(call.types[0]) not in _LABELS:
             return columns.from_values(np.zeros(rows), pa.float64())
@@ -108,7 +111,7 @@ def _kernel(segments: Segments, points_min: int) -> scalar.Kernel:
 
 
 def _rule(of_points: bool) -> scalar.TypeRule:
-    """Return the type rule of one shape; `of_points` allows a Point."""
+    """Return the type rule of a function of one shape, with the result Float64; `of_points` allows a Point."""
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
         """Return Float64. Raises BadArguments and IllegalTypeOfArgument."""

@@ -31,7 +31,7 @@ _NEAR = 13
 
 @cache
 def _tables(dtype: np.dtype) -> dict[str, np.ndarray]:
-    """Return the tables as numbers of a type; each is computed in Float64."""
+    """Return the tables of approximated functions as arrays of this type; each entry is computed in Float64."""
     latitude = np.arange(_LATITUDES + 1) * (np.pi / _LATITUDES) - np.pi * 0.5
     north = 111132.09 - 566.05 * np.cos(2 * latitude) + 1.20 * np.cos(4 * latitude)
     east = 111415.13 * np.cos(latitude) - 94.55 * np.cos(3 * latitude) + 0.12 * np.cos(5 * latitude)
@@ -47,18 +47,19 @@ def _tables(dtype: np.dtype) -> dict[str, np.ndarray]:
 
 
 def _between(table: np.ndarray, index: np.ndarray, share: np.ndarray) -> np.ndarray:
-    """Return the values between two entries of a table."""
+    """Interpolate linearly in a table: between entry `index` and the next one, `share` of the way."""
     low = table[index]
     return np.asarray(low + (table[index + 1] - low) * share)
 
 
 def _index(values: np.ndarray) -> np.ndarray:
-    """Return the whole parts of numbers; of those that have none, some integer."""
+    """Return the whole parts of numbers; NaN and infinity give an arbitrary integer."""
     return np.asarray(np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0), np.int64)
 
 
 def _cosine(angle: np.ndarray, quarter: int = 0) -> np.ndarray:
-    """Return the cosine of angles; the sine of positive ones for a quarter of the table's size."""
+    """Return the cosine of angles from a table; with `quarter`, a quarter of the table's size, the sine of positive
+    ones."""
     number = angle.dtype.type
     place = np.abs(angle) * (number(_COSINES) / number(np.pi) / number(2))
     index = _index(place)
@@ -83,13 +84,14 @@ def _asin_of_root(x: np.ndarray) -> np.ndarray:
 
 
 def _difference(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return the degrees between angles, at most 180."""
+    """Return the difference of two angles in degrees, 0 to 180."""
     apart = np.abs(left - right)
     return np.asarray(np.where(apart > 180, 360 - apart, apart), left.dtype)
 
 
 def _flat(name: str, middle: np.ndarray, latitude: np.ndarray, longitude: np.ndarray) -> np.ndarray:
-    """Return the distance of near points; `middle` is the sum of the latitudes."""
+    """Return the distance of near points, as if the Earth were flat there; `middle` is the sum of their latitudes,
+    `latitude` and `longitude` are the differences, in degrees."""
     number = middle.dtype.type
     tables = _tables(middle.dtype)
     place = (middle + 180) * number(_LATITUDES) / number(360)
@@ -107,10 +109,11 @@ def _flat(name: str, middle: np.ndarray, latitude: np.ndarray, longitude: np.nda
 
 
 def _distance(name: str) -> scalar.Kernel:
-    """Return the kernel of a distance of two points, each a longitude and a latitude in degrees."""
+    """Return the kernel of the function `name`: the distance of two points, each a longitude and a latitude in
+    degrees."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Compute the distances in the precision of the result."""
+        """Compute the distances as Float32 or Float64, by the result's type."""
         lon1, lat1, lon2, lat2 = (
             columns.numpy_values(
                 columns.as_array(

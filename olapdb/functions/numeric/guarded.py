@@ -47,11 +47,10 @@ _NO_DECIMALS = (Integer, Float, Boolean)
 
 
 def _or_null(operation: str) -> Callable[[Term, Term], Term]:
-    """Return the composition of a division that gives NULL where it has no result: for a divisor
-    of 0, and for the least integer by -1."""
+    """Return how …OrNull composes `operation`, a division: NULL for a divisor of 0, and for the least integer by -1."""
 
     def build(left: Term, right: Term) -> Term:
-        """Divide by the divisor, or by NULL where there is no result."""
+        """Return the division by the divisor, or by NULL where the division has no result."""
         divisor = call("nullIf", right, literal(0, UINT8))
         kinds = plain(left.type), plain(right.type)
         if operation != "divide" and all(isinstance(k, Integer) and k.signed for k in kinds):
@@ -68,9 +67,9 @@ def _or_null(operation: str) -> Callable[[Term, Term], Term]:
 
 
 def _middle(*values: Term) -> Term:
-    """Return the mean of values in their common type; of integers and times it is truncated.
+    """Compose midpoint: the mean of the values in their common type; that of integers and times is truncated.
 
-    NULLs are left out; the mean of nothing is NULL. Raises IllegalTypeOfArgument."""
+    NULLs are left out; without any value the mean is NULL. Raises IllegalTypeOfArgument."""
     common = common_type([part.type for part in values])
     kind = plain(common)
     if not is_nullable(common):
@@ -130,7 +129,7 @@ def _modulo_legacy(left: Term, right: Term) -> Term:
 
 
 def _is_zero_or_null(value: Term) -> Term:
-    """Return whether a number is 0 or NULL. Raises BadArguments for other types."""
+    """Compose the condition that a number is 0 or NULL. Raises BadArguments for other types."""
     kind = plain(value.type)
     if not isinstance(kind, Integer | Float | Boolean | Decimal | Nothing | Variant):
         raise BadArguments(f"The argument of isZeroOrNull is a number, not {value.type}.")
@@ -139,7 +138,9 @@ def _is_zero_or_null(value: Term) -> Term:
 
 
 def _clamp(value: Term, least: Term, most: Term) -> Term:
-    """Return the value, but not below `least` or above `most`, in the type of all three."""
+    """Compose clamp: the value, at least `least` and at most `most`, in their common type; NULL if any is NULL.
+
+    Raises BadArguments if both bounds are constants and `least` is above `most`."""
     if least.constant is not None and most.constant is not None:
         lower, upper = least.constant.as_py(), most.constant.as_py()
         if type(lower) is type(upper) and lower is not None and lower > upper:
@@ -151,7 +152,7 @@ def _clamp(value: Term, least: Term, most: Term) -> Term:
 
 
 def _null_with(whole: Term, parts: tuple[Term, ...]) -> Term:
-    """Return `whole`, which passes over NULL, as NULL where a part is NULL."""
+    """Compose `whole`, a function that ignores NULL, so that it is NULL where any of `parts` is."""
     for part in parts:
         if is_nullable(part.type):
             whole = call("if", call("isNull", part), literal(None, NULL_TYPE), whole)
@@ -162,7 +163,7 @@ def _extreme(name: str, operation: str) -> Callable[[Term, Term], Term]:
     """Return the composition of max2 or min2: the extreme of two numbers as Float64."""
 
     def build(left: Term, right: Term) -> Term:
-        """Compare both as Float64."""
+        """Compose the extreme of both as Float64."""
         for side in (left, right):
             if not isinstance(plain(side.type), (*_NUMBERS, Nothing)):
                 raise scalar.illegal(name, side.type, "a number")
@@ -196,10 +197,11 @@ def _first_non_default(*values: Term) -> Term:
 
 
 def _elementwise(function: Callable[[float], float]) -> scalar.Kernel:
-    """Return the kernel of a function of one Float64, called for each distinct value."""
+    """Return the kernel of a function of one number, taken as Float64; `function` is called once for each distinct
+    value."""
 
     def safe(value: float) -> float:
-        """Return the value, infinite or NaN where the function has none."""
+        """Return the function's value; where Python raises an error, NaN for a negative number, else infinity."""
         try:
             return function(value)
         except (OverflowError, ValueError):
@@ -221,7 +223,8 @@ def _sigmoid(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
 
 
 def _integer_power(base: int, last: int) -> scalar.Kernel:
-    """Return the kernel of intExp2 or intExp10: a power as UInt64, 0 below it, the largest above."""
+    """Return the kernel of intExp2 or intExp10: `base` to the power x as UInt64; 0 for a negative x, 2^64 - 1 for an
+    x above `last`."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         """Return the powers as UInt64: exponents are cut to integers, too small ones give 0, too large
@@ -237,7 +240,7 @@ def _integer_power(base: int, last: int) -> scalar.Kernel:
 
 
 def _factorial(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return n! as UInt64, 1 of a negative n; raise BadArguments above 20."""
+    """Return n! as UInt64, 1 for a negative n; raise BadArguments for an n above 20."""
     numbers = columns.numpy_values(arrays[0])
     if len(numbers) and numbers.max() > 20:
         raise BadArguments("factorial takes a number of at most 20.")
@@ -246,7 +249,9 @@ def _factorial(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
 
 
 def _bucket_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    """Return the integer that holds the number of buckets and one more."""
+    """Return an unsigned integer of twice the width of the number of buckets, at most 64 bits.
+
+    Raises IllegalTypeOfArgument unless three numbers and an unsigned integer are given."""
     scalar.require(name, types[:3], (Integer, Float, Boolean), "a number")
     count = types[3]
     if not isinstance(count, Integer) or count.signed:
@@ -255,7 +260,7 @@ def _bucket_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Arg
 
 
 def _width_bucket(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return the number of the bucket of equal width, from 1; 0 below all and n + 1 above.
+    """Return the number, from 1, of the bucket of equal width between two bounds: 0 below, n + 1 above the last.
 
     Raises BadArguments."""
     value, low, high = (floats(a) for a in arrays[:3])
@@ -275,10 +280,11 @@ def _width_bucket(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
 
 
 def _steps(limits: Sequence[int], values: Sequence[int], result: DataType) -> scalar.Kernel:
-    """Return a kernel that gives values[i] where limits[i - 1] <= x < limits[i]."""
+    """Return a kernel that gives values[i] where limits[i - 1] <= x < limits[i]; the first and last step are
+    unbounded."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Find the step of each number."""
+        """Return for each number the value of the step in which it lies."""
         at = np.searchsorted(np.array(limits, np.float64), floats(arrays[0]), side="right")
         return columns.from_values(np.array(values)[at], result.arrow)
 
@@ -290,7 +296,7 @@ _DURATIONS = (1, 10, 30, 60, 120, 180, 240, 300, 600, 1200, 1800, 3600, 7200, 18
 
 
 def _round_to_power(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return the power of two that is not above the number; 0 of an integer that is not positive."""
+    """Return the greatest power of two that is not above each number; 0 for an integer of at most 0."""
     if isinstance(call.result, Float):
         numbers = floats(arrays[0])
         with np.errstate(divide="ignore", invalid="ignore"):

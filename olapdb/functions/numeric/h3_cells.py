@@ -58,10 +58,10 @@ def _library() -> ModuleType:
 
 
 def _takes(result: DataType, *wanted: Wanted) -> scalar.TypeRule:
-    """Return the type rule of a function whose arguments have just these types."""
+    """Return the type rule of a function with the given argument types, `wanted`, and result type; see `Wanted`."""
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        """Return the result's type; raise IllegalTypeOfArgument for another argument."""
+        """Return the result's type; raise IllegalTypeOfArgument for an argument of a type other than wanted."""
         _library()
         for data_type, want in zip(types, wanted, strict=True):
             if isinstance(want, DataType):
@@ -77,14 +77,14 @@ def _takes(result: DataType, *wanted: Wanted) -> scalar.TypeRule:
 
 
 def _checked_cell(cell: int) -> int:
-    """Return the cell. Raises IncorrectData if it is none."""
+    """Return the cell as given. Raises IncorrectData if the number is no cell of H3."""
     if not _library().is_valid_cell(cell):
         raise IncorrectData(f"{cell} is not a cell of H3.")
     return cell
 
 
 def _checked_edge(edge: int) -> int:
-    """Return the directed edge. Raises IncorrectData if it is none."""
+    """Return the directed edge as given. Raises IncorrectData if the number is no directed edge of H3."""
     if not _library().is_valid_directed_edge(edge):
         raise IncorrectData(f"{edge} is not a directed edge of H3.")
     return edge
@@ -105,17 +105,17 @@ def _plain(value: object) -> object:
 
 
 def _of_cell(method: str) -> Callable[..., object]:
-    """Return a function of cells that the library has under this name."""
+    """Return a function that checks a cell and calls the library's `method` with it."""
     return lambda *cells: _plain(getattr(_library(), method)(*map(_checked_cell, cells)))
 
 
 def _of_edge(method: str, *options: str) -> Callable[[int], object]:
-    """Return a function of a directed edge that the library has under this name."""
+    """Return a function that checks a directed edge and calls the library's `method` with it and `options`."""
     return lambda edge: getattr(_library(), method)(_checked_edge(edge), *options)
 
 
 def _of_resolution(method: str, *options: str) -> Callable[[int], object]:
-    """Return a function of a resolution that the library has under this name."""
+    """Return a function that checks a resolution and calls the library's `method` with it and `options`."""
     return lambda resolution: getattr(_library(), method)(_checked_resolution(resolution), *options)
 
 
@@ -126,12 +126,12 @@ def _cell_at(latitude: float, longitude: float, resolution: int) -> int:
 
 
 def _area(unit: str) -> Callable[[int], object]:
-    """Return the area of a cell in a unit of the library."""
+    """Return a function that gives the area of a cell in a unit that the library knows, such as km^2."""
     return lambda cell: _library().cell_area(_checked_cell(cell), unit=unit)
 
 
 def _distance(unit: str) -> Callable[..., object]:
-    """Return the distance of two points on the sphere in a unit of the library."""
+    """Return a function that gives the distance of two points on the Earth in a unit that the library knows."""
 
     def between(*degrees: float) -> float:
         """Return the distance of the points (latitude, longitude), (latitude, longitude)."""
@@ -152,7 +152,7 @@ def _edge_metres(resolution: int) -> float:
 
 
 def _ring(hollow: bool) -> Callable[[int, int], list[int]]:
-    """Return the cells at a distance of at most k, or with `hollow` of just k."""
+    """Return the function that lists the cells at most k steps from a cell, or with `hollow` exactly k steps."""
 
     def cells(cell: int, k: int) -> list[int]:
         """Return the cells around a cell, in the order of the library."""
@@ -197,7 +197,7 @@ def _edge_between(origin: int, destination: int) -> int:
 
 
 def _text(cell: int) -> bytes:
-    """Return the hexadecimal digits of a cell. Raises IllegalTypeOfArgument if it is none."""
+    """Return the text of a cell, its hexadecimal digits. Raises IllegalTypeOfArgument if the number is no cell."""
     if not _library().is_valid_cell(cell):
         raise IllegalTypeOfArgument(f"{cell} is not a cell of H3.")
     return f"{cell:x}".encode()

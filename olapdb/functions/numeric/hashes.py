@@ -45,7 +45,7 @@ _TEXT = (String, FixedString)
 def _per_distinct(
     array: pa.Array, function: Callable[[bytes], bytes], arrow: pa.DataType
 ) -> pa.Array:
-    """Apply a function of one value, such as hashlib's, to each distinct value once."""
+    """Return `function` of each value as an array of type `arrow`; it is called once for each distinct value."""
     encoded = columns.binary(array).dictionary_encode()
     results = pa.array([function(v) for v in encoded.dictionary.to_pylist()], arrow)
     return results.take(encoded.indices)
@@ -71,7 +71,7 @@ def _crc32(arrays: list[pa.Array], call: Invocation) -> pa.Array:
 
 
 def _string_rule(result: DataType) -> TypeRule:
-    """Return the type rule of a function of one string."""
+    """Return the type rule of a function of one string, whose result type is `result`."""
     return fixed_rule(result, _TEXT, "a String")
 
 
@@ -108,7 +108,7 @@ _INT_HASH_64 = np.uint64(0x4CF2D2BAAE6DA887)
 
 
 def _integer_rule(result: DataType) -> TypeRule:
-    """Return the type rule of a function of one integer, Date or DateTime."""
+    """Return the type rule of a function of one integer, Date, DateTime or IPv4, whose result type is `result`."""
     return fixed_rule(result, (Integer, Date, DateTime, IPv4), "an integer")
 
 

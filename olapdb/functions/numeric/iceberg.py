@@ -82,7 +82,8 @@ def _hashes(array: pa.Array, data_type: DataType) -> np.ndarray:
 
 
 def _shortest(array: pa.Array) -> HashedValues:
-    """Return the unscaled values of decimals, big-endian, in as few bytes as hold the sign."""
+    """Return the unscaled integers of decimals in two's complement, big-endian, each in as few bytes as hold its
+    sign."""
     limbs = wide_numbers.limbs_of(array)[:, :2]
     raw = np.ascontiguousarray(limbs[:, ::-1]).byteswap().view(np.uint8).reshape(len(limbs), 16)
     sign = (raw[:, :1] >> 7) * np.uint8(255)
@@ -101,7 +102,7 @@ def _hash(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
 
 
 def _constant(name: str, arguments: Sequence[Argument], meaning: str) -> object:
-    """Return the first argument; raise IllegalColumn if it is no constant."""
+    """Return the value of the constant first argument; raise IllegalColumn if it is no constant. `meaning` names it."""
     constant = arguments[0].constant
     if constant is None:
         raise IllegalColumn(f"{meaning} of {name} must be a constant.")

@@ -32,10 +32,9 @@ from olapdb.types import (
 
 
 def _checked(name: str, types: Sequence[DataType]) -> DataType:
-    """Return Bool if any argument is one, else UInt8.
+    """Return Bool if any type is Bool, else UInt8.
 
-    Raises IllegalTypeOfArgument if any argument is no condition.
-    """
+    Raises IllegalTypeOfArgument for a type that is no condition: neither integer, float, Bool nor NULL."""
     for data_type in types:
         if not isinstance(data_type, Integer | Boolean | Float | Nothing):
             raise illegal(name, data_type, "a condition (a number or Bool)")
@@ -70,7 +69,7 @@ def _not(values: list[Column], call: Invocation) -> Column:
 
 
 def _xor(values: list[Column], call: Invocation) -> Column:
-    """Return whether an odd number of conditions is true; NULL if any is NULL."""
+    """Return 1 where an odd number of the conditions is true, else 0; NULL if any is NULL."""
     merged = columns.truth(values[0])
     for value in values[1:]:
         merged = pc.xor(merged, columns.truth(value))

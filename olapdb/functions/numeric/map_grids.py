@@ -56,7 +56,7 @@ def _check(name: str, longitude: float, latitude: float) -> None:
 
 
 def _zone(longitude: float, latitude: float) -> int:
-    """Return the zone of a place; those of Norway and Svalbard are wider than others."""
+    """Return the UTM zone of a place, 1 to 60; zones of Norway and Svalbard are wider than others."""
     if 56 <= latitude < 64 and 3 <= longitude < 12:
         return 32
     if latitude >= 72 and 0 <= longitude < 42:
@@ -67,7 +67,7 @@ def _zone(longitude: float, latitude: float) -> int:
 
 
 def _band(latitude: float) -> str:
-    """Return the letter of a latitude's band; the last one is 12 degrees high."""
+    """Return the letter of the 8 degrees high band in which a latitude lies; the last band is 12 degrees high."""
     return _BANDS[min(int((latitude - _LOWEST) / 8), len(_BANDS) - 1)]
 
 
@@ -101,7 +101,7 @@ def _meridian(zone: int) -> int:
 
 
 def _unprojected(easting: float, northing: float, zone: int, north: bool) -> dict[str, float]:
-    """Return the place of an easting and a northing in a zone."""
+    """Return the longitude and latitude, in degrees by name, of an easting and a northing in a zone."""
     x, y = easting - _EASTING, northing - (0 if north else _NORTHING_SOUTH)
     mu = y / _SCALE / (_RADIUS * (1 - _E2 / 4 - 3 * _E2**2 / 64 - 5 * _E2**3 / 256))
     e1 = (1 - math.sqrt(1 - _E2)) / (1 + math.sqrt(1 - _E2))
@@ -122,7 +122,8 @@ def _unprojected(easting: float, northing: float, zone: int, north: bool) -> dic
 
 
 def _to_utm(longitude: float, latitude: float) -> dict[str, object]:
-    """Return the coordinates of a place in the UTM grid."""
+    """Return easting, northing, zone and band, by name, of a place in degrees in the UTM grid. Raises
+    ArgumentOutOfBound and IllegalTypeOfArgument."""
     _check("geoToUTM", longitude, latitude)
     zone = _zone(longitude, latitude)
     easting, northing = _projected(longitude, latitude, zone)
@@ -146,7 +147,7 @@ def _from_utm(easting: float, northing: float, zone: int, half: int | bytes) -> 
 
 
 def _to_mgrs(longitude: float, latitude: float, digits: int = _DIGITS_MAX) -> bytes:
-    """Return the grid reference of a place, with so many digits of each coordinate."""
+    """Return the MGRS reference of a place, with `digits` digits for each coordinate. Raises the errors of `_check`."""
     _check("geoToMGRS", longitude, latitude)
     if not 0 <= digits <= _DIGITS_MAX:
         raise ArgumentOutOfBound(f"Precision {digits} of geoToMGRS is not between 0 and 5.")
@@ -159,7 +160,8 @@ def _to_mgrs(longitude: float, latitude: float, digits: int = _DIGITS_MAX) -> by
 
 
 def _from_mgrs(reference: bytes) -> dict[str, float]:
-    """Return the middle of the square that a grid reference names. Raises BadArguments."""
+    """Return longitude and latitude, by name, of the middle of the square that an MGRS reference names. Raises
+    BadArguments."""
     text = reference.decode("utf-8", "replace")
     match = _MGRS.fullmatch("".join(text.split()).upper())
     if match is None or len(match[5]) % 2 or len(match[5]) > 2 * _DIGITS_MAX:
@@ -183,10 +185,10 @@ def _from_mgrs(reference: bytes) -> dict[str, float]:
 
 
 def _floats(result: DataType) -> TypeRule:
-    """Return the type rule of two floats and further integers."""
+    """Return the type rule of two floats, then integers; the result type is `result`."""
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        """Return the result; raise IllegalTypeOfArgument for other arguments."""
+        """Return the result type; raise IllegalTypeOfArgument unless the arguments are two floats, then integers."""
         require(name, types[:2], Float, "a Float64")
         require(name, types[2:], Integer, "an integer")
         return result
@@ -195,7 +197,8 @@ def _floats(result: DataType) -> TypeRule:
 
 
 def _utm_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    """Return a longitude and a latitude; raise IllegalTypeOfArgument for other arguments."""
+    """Return a tuple of longitude and latitude; raise IllegalTypeOfArgument unless the arguments are UTM
+    coordinates."""
     require(name, types[:2], (Integer, Float), "a number")
     require(name, types[2:3], Integer, "an integer")
     require(name, types[3:], (Integer, String, FixedString), "0, 1 or the letter of a band")
@@ -203,7 +206,7 @@ def _utm_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argume
 
 
 def _mgrs_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    """Return a longitude and a latitude; raise IllegalTypeOfArgument unless it is a text."""
+    """Return a tuple of longitude and latitude; raise IllegalTypeOfArgument unless the argument is a text."""
     require(name, types, (String, FixedString), "a String")
     return _PLACE
 

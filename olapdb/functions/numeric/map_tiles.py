@@ -30,7 +30,8 @@ def _rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument])
 def _borders(
     arrays: list[pa.Array], call: scalar.Invocation
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the left, lower, right and upper borders as parts of the map, counted from its upper left.
+    """Return the left, lower, right and upper borders of each tile, widened by its margin, as shares of the map: from 0
+    at its upper left to 1.
 
     Raises ArgumentOutOfBound for tiles that are not on the map."""
     zoom, column, row = (columns.numpy_values(array).astype(np.int64) for array in arrays[:3])
@@ -54,26 +55,27 @@ def _borders(
 
 
 def _latitude(part: np.ndarray) -> np.ndarray:
-    """Return the latitude in degrees at parts of the map, counted from its upper border."""
+    """Return the latitude in degrees at shares of the map's height: 0 is its upper border, 1 its lower one."""
     height = 2 * np.arctan(np.exp(np.pi * (1 - 2 * part))) - np.pi / 2
     return np.asarray(height * 180 / np.pi)
 
 
 def _in_degrees(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return the borders in degrees."""
+    """Return each tile's borders in degrees: the kernel of MVTBoundingBox."""
     left, lower, right, upper = _borders(arrays, call)
     borders = (left * 360 - 180, _latitude(lower), right * 360 - 180, _latitude(upper))
     return _as_tuples(borders, call)
 
 
 def _on_grid(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return the borders in steps of the grid, counted from the upper left."""
+    """Return each tile's borders in steps of the Mercator grid from the upper left: the kernel of
+    MVTBoundingBoxMercator."""
     left, lower, right, upper = (part * _GRID_STEPS for part in _borders(arrays, call))
     return _as_tuples((left, upper, right, lower), call)
 
 
 def _as_tuples(numbers: Sequence[np.ndarray], call: scalar.Invocation) -> pa.Array:
-    """Return four numbers a row as tuples."""
+    """Return four columns of numbers as a column of tuples."""
     parts = [columns.from_values(np.asarray(part), pa.float64()) for part in numbers]
     return columns.structs_from(parts, call.result.arrow, rows=call.rows)
 

@@ -59,10 +59,10 @@ def _constant(name: str, value: float) -> scalar.ScalarDefinition:
 
 
 def _test(function: Callable[[np.ndarray], np.ndarray]) -> scalar.Kernel:
-    """Return a kernel that applies a test such as np.isnan to numbers as Float64: 0 or 1."""
+    """Return the kernel of a test such as np.isnan on numbers taken as Float64: 1 where it holds, else 0."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Return 0 or 1 for each number."""
+        """Return 1 where the test holds for the number, else 0."""
         return columns.from_values(function(floats(arrays[0])), pa.uint8())
 
     return kernel
@@ -86,13 +86,13 @@ def _if_not_finite(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _rounding(mode: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """Return a resolver of round, floor, ceil or trunc (x[, digits]), by `mode`.
+    """Return the resolver of round, floor, ceil or trunc (x[, digits]); `mode` says which.
 
-    The type stays, and decimals keep their scale.
-    """
+    The type stays, and decimals keep their scale."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call for a number and a number of digits, 0 if absent.
+        """Resolve the call for a number and a number of digits, which is 0 if absent; digits that are no constant go to
+        `_rounded_by_row`.
 
         Raises ArgumentOutOfBound."""
         if any(isinstance(plain(a.type), Nothing) for a in arguments):
@@ -130,7 +130,7 @@ def _rounded_by_row(name: str, arguments: Sequence[Argument], mode: str) -> Scal
     scalar.require(name, [plain(arguments[1].type)], Integer, "an integer number of digits")
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Round the rows of each number of digits at once. Raises ArgumentOutOfBound."""
+        """Round together the rows that have the same number of digits. Raises ArgumentOutOfBound."""
         digits, group = np.unique(columns.numpy_values(arrays[1]), return_inverse=True)
         if not len(digits):
             return pa.array([], call.result.arrow)
@@ -152,9 +152,8 @@ def _rounded_by_row(name: str, arguments: Sequence[Argument], mode: str) -> Scal
 
 
 def _rounded(array: pa.Array, data_type: DataType, places: int, mode: str) -> pa.Array:
-    """Return numbers rounded to `places` digits behind the point; a negative number counts digits
-    before it.
-    """
+    """Return numbers rounded to `places` digits behind the point, by `mode`; a negative `places` rounds before the
+    point, to multiples of 10 ** -places."""
     if isinstance(data_type, Integer):
         if places >= 0:
             return array.cast(data_type.arrow)
@@ -167,11 +166,10 @@ def _rounded(array: pa.Array, data_type: DataType, places: int, mode: str) -> pa
 
 
 def _round_floats(values: np.ndarray, places: int, mode: str) -> np.ndarray:
-    """Round floats by `mode`, by their product with a power of ten, half to even as ClickHouse
-    does.
+    """Round floats by `mode` to `places` digits: the value times a power of ten becomes a whole number, "round" half to
+    even, and is divided again.
 
-    A value whose product is not finite stays as it is.
-    """
+    A value whose product is not finite stays as it is."""
     function = {
         "round": np.rint,
         "bankers": np.rint,
@@ -193,9 +191,8 @@ def _round_floats(values: np.ndarray, places: int, mode: str) -> np.ndarray:
 
 
 def _round_integers(values: np.ndarray, data_type: Integer, step: int, mode: str) -> pa.Array:
-    """Round integers by `mode` to multiples of `step`, a power of ten; all 0 if it exceeds the
-    type.
-    """
+    """Round integers by `mode` to multiples of `step`, a power of ten; "round" rounds half away from zero. All are 0
+    if the step exceeds the type's maximum."""
     if step > data_type.maximum:
         return columns.from_values(np.zeros(len(values), np.int64), data_type.arrow)
     step_value = values.dtype.type(step)
@@ -264,7 +261,8 @@ def _round_short(array: pa.Array, step: int, limit: int, mode: str) -> pa.Array 
 
 
 def _refuse_round(wide: pa.Array, data_type: Decimal, places: int) -> None:
-    """Raise DecimalOverflow if a rounded value could exceed 76 digits, where Arrow returns 0."""
+    """Raise DecimalOverflow if rounding the largest of `wide` could need more than 76 digits, for which Arrow
+    returns 0."""
     with decimal.localcontext(prec=100):
         limit = decimal.Decimal(10) ** (76 - data_type.scale) - decimal.Decimal(10) ** -places
     largest = pc.max(pc.abs(wide)).as_py()

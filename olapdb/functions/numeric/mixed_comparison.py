@@ -40,7 +40,7 @@ def compare_mixed(name: str, left: Column, right: Column, rows: int) -> pa.Array
 
 
 def _order(integers: np.ndarray, floats: np.ndarray) -> np.ndarray:
-    """Return a number with the sign of integer minus float; NaN for NaN."""
+    """Return numbers with the sign of integer minus float, exactly: 0 if they are equal, NaN if the float is."""
     kind = integers.dtype.kind
     top = _FLOAT_OF_LIMIT[kind]
     bottom = -top if kind == "i" else 0.0

@@ -49,7 +49,7 @@ def murmur_hash2_64(values: HashedValues, seed: int = 0) -> np.ndarray:
 
 
 def gcc_murmur_hash(values: HashedValues) -> np.ndarray:
-    """Return the hash of libstdc++: MurmurHash64A with its seed; uint64."""
+    """Return the hash that libstdc++ uses: MurmurHash64A with libstdc++'s seed; uint64."""
     return murmur_hash2_64(values, 0xC70F6907)
 
 

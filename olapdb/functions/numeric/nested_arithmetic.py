@@ -42,7 +42,10 @@ def with_nested(definition: scalar.ScalarDefinition) -> scalar.ScalarDefinition:
     of_numbers = definition.resolver
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call by the kind of its operands. Raises IllegalTypeOfArgument."""
+        """Resolve the call for arrays element by element, for tuples by the matching function of tuples, else for
+        numbers.
+
+        Raises IllegalTypeOfArgument."""
         types = [plain(a.type) for a in arguments]
         if any(isinstance(t, Array) for t in types):
             return _of_arrays(name, arguments)
@@ -64,7 +67,8 @@ def with_nested(definition: scalar.ScalarDefinition) -> scalar.ScalarDefinition:
 
 
 def _tuple_function(name: str, tuples: Sequence[bool]) -> str | None:
-    """Return the function of tuples that the operation stands for; None if it is of numbers."""
+    """Return the name of the function of tuples that computes the operation, such as tuplePlus; None if there is
+    none. `tuples` says which operands are tuples."""
     if all(tuples):
         return _NAMES.get(name)
     first_alone = list(tuples) == [True, False]
@@ -89,7 +93,7 @@ def _of_arrays(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     call = resolve_scalar(name, inner)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Compute all elements of all rows at once. Raises SizesOfArraysDoNotMatch."""
+        """Compute all elements of all rows in one call. Raises SizesOfArraysDoNotMatch."""
         constant = all(isinstance(value, pa.Scalar) for value in values)
         arrays = [columns.as_array(value, 1 if constant else rows) for value in values]
         offsets, elements = _flattened(name, arrays, lists)

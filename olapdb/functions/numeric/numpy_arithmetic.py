@@ -20,7 +20,8 @@ def apply_ufunc(
     rows: int,
     dtype: np.dtype | type[np.generic],
 ) -> np.ndarray:
-    """Return the operation of two operands, computed at `dtype`, in memory of Arrow's pool."""
+    """Return `operation` of two operands, of `rows` values or of one each, computed at `dtype`, in memory of Arrow's
+    pool."""
     result = empty(rows, dtype)
     with np.errstate(all="ignore"):
         operation(left, right, out=result, dtype=result.dtype, casting="unsafe")
@@ -72,9 +73,8 @@ def remainder(
 ) -> np.ndarray:
     """Return the remainder with the dividend's sign.
 
-    `dtype` is the result's type, which holds any divisor; the array returned may have another one.
-    Raises IllegalDivision if any divisor is 0, or -1 under the least number.
-    """
+    `dtype` is the result's type, which holds any divisor; the array returned may have another type. Raises
+    IllegalDivision if any divisor is 0, or -1 under the least signed number."""
     if len(right) == 1 and (divisor := int(right[0])) > 0:
         if divisor <= _LARGEST[left.dtype.str[1:]]:
             return _remainder_by_constant(left, divisor, rows, np.dtype(dtype))
@@ -124,11 +124,10 @@ _DIVIDED_ROWS_MIN = 256
 def _remainder_by_constant(
     values: np.ndarray, divisor: int, rows: int, result: np.dtype
 ) -> np.ndarray:
-    """Return remainders by one positive divisor: numpy divides by a constant several times as fast.
+    """Return remainders by one positive divisor, by which numpy divides several times as fast as by an array.
 
-    They fit the result's type, so they are computed in it if it is narrower. One pass over a few values costs
-    less than the four over many.
-    """
+    They are computed in the result's type if it is narrower. For few values one pass of the plain remainder costs
+    less."""
     if rows < _DIVIDED_ROWS_MIN:
         return apply_ufunc(np.fmod, values, np.array([divisor], values.dtype), rows, values.dtype)
     divisor_array = np.array([divisor], values.dtype)
@@ -145,7 +144,7 @@ def _remainder_by_constant(
 
 
 def _unsigned(left: np.ndarray, right: np.ndarray) -> bool:
-    """Return whether both operands are unsigned integers."""
+    """Return whether both operands have an unsigned integer type."""
     return left.dtype.kind == "u" and right.dtype.kind == "u"
 
 

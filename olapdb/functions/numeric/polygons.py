@@ -23,7 +23,8 @@ _PAIRS_MAX = 1 << 20
 
 
 def _check_point(name: str, at: int, data_type: DataType) -> None:
-    """Raise an error unless a type is a tuple of two numbers."""
+    """Raise IllegalTypeOfArgument or BadArguments unless `data_type`, of argument `at` of the function `name`, is a
+    tuple of two numbers."""
     if not isinstance(data_type, Tuple):
         raise IllegalTypeOfArgument(f"Argument {at} of function {name} must contain a tuple.")
     if len(data_type.elements) != 2:
@@ -33,7 +34,8 @@ def _check_point(name: str, at: int, data_type: DataType) -> None:
 
 
 def _depth(name: str, at: int, data_type: DataType) -> int:
-    """Return how many arrays hold the points: 1 a ring, 2 a polygon, 3 several polygons."""
+    """Return how many arrays enclose the points in argument `at`: 1 for a ring, 2 for a polygon, 3 for several
+    polygons."""
     depth = 0
     while isinstance(data_type, Array):
         data_type, depth = data_type.inner, depth + 1
@@ -63,13 +65,13 @@ def _coordinates(points: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 
 
 class _Edges:
-    """The edges of rings: arrays of their ends, of edges in order of their rings.
+    """The edges of rings as arrays of their ends, in the order of the rings.
 
-    `rings` has the ring of each edge, `holes` whether each ring is a hole, `polygons` the polygon
-    of each ring and `rows` the row of each polygon.
-    """
+    `rings` has the ring of each edge, `holes` whether each ring is a hole, `polygons` the polygon of each ring and
+    `rows` the row of each polygon."""
 
     def __init__(self, array: pa.Array, depth: int) -> None:
+        """Take the edges from a column of rings (`depth` 1), polygons (2) or several polygons (3)."""
         offsets, inner = columns.elements_of(array)
         rows = columns.parents_of(offsets)
         if depth == 3:
@@ -100,7 +102,8 @@ class _Edges:
 def _sides(
     edges: _Edges, chosen: slice, x: np.ndarray, y: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return whether rays to the left of points cross edges, and whether points are on them."""
+    """Return two masks for each pair of a chosen edge and a point: whether a ray to the left of the point crosses
+    the edge, and whether the point is on the edge."""
     x1, y1, x2, y2 = (part[chosen] for part in (edges.x1, edges.y1, edges.x2, edges.y2))
     with np.errstate(all="ignore"):
         turn = (x2 - x1) * (y - y1) - (y2 - y1) * (x - x1)
@@ -111,8 +114,10 @@ def _sides(
 
 
 def _covered(edges: _Edges, inside: np.ndarray, on: np.ndarray) -> np.ndarray:
-    """Return for each polygon whether it has the point; given for each ring whether the point is
-    inside, and on it. The last axis is that of the rings, and of the polygons."""
+    """Return for each polygon whether it contains the point, its edges included. `inside` and `on` say for each ring
+    whether it surrounds the point and whether the point is on it.
+
+    The last axis is that of the rings, in the result that of the polygons."""
     real = edges.sizes > 2
     bad = np.where(edges.holes, inside & ~on & real, ~((inside | on) & real))
     missed = np.zeros((len(edges.rows), *bad.shape[:-1]), np.int64)
@@ -123,7 +128,7 @@ def _covered(edges: _Edges, inside: np.ndarray, on: np.ndarray) -> np.ndarray:
 
 
 def _by_row(edges: _Edges, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return whether each row's point is in the row's own polygons."""
+    """Return for each row whether its point is in its own polygons."""
     owners = edges.rows[edges.polygons[edges.rings]]
     crossed, on = _sides(edges, slice(None), x[owners], y[owners])
     rings = len(edges.holes)
@@ -134,7 +139,7 @@ def _by_row(edges: _Edges, x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _in_one(edges: _Edges, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return whether points are in the one row of polygons, a few edges at a time."""
+    """Return whether each point is in the polygons of the only row, comparing a few edges at a time."""
     rings = len(edges.holes)
     crossings, touched = np.zeros((len(x), rings), np.int64), np.zeros((len(x), rings), bool)
     step = max(1, _PAIRS_MAX // max(1, len(x)))
@@ -174,7 +179,7 @@ def _check(edges: _Edges) -> None:
 
 
 def _goes_back(edges: _Edges) -> bool:
-    """Return whether an edge lies on the one before it."""
+    """Return whether an edge runs back over the edge before it, so that they overlap."""
     before = np.arange(len(edges.x1)) - 1
     first = np.flatnonzero(np.diff(edges.rings, prepend=-1))
     before[first] = np.append(first[1:], len(edges.x1)) - 1
@@ -184,7 +189,7 @@ def _goes_back(edges: _Edges) -> bool:
 
 
 def _crosses_itself(edges: _Edges) -> bool:
-    """Return whether two edges cross inside both; each edge is compared with all others."""
+    """Return whether two edges cross at a point inside of both; each edge is compared with all others."""
     points = ((edges.x1, edges.y1), (edges.x2, edges.y2))
     for at in range(len(edges.x1)):
         edge = slice(at, at + 1)

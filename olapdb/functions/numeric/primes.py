@@ -26,7 +26,8 @@ def _is_prime(value: int) -> int:
 
 
 def _passes_all(value: int, bases: Sequence[int]) -> bool:
-    """Return whether an integer may be prime by all of these bases, which are primes from 2 on."""
+    """Return whether an integer passes as a prime: at least 2, divided by none of these prime bases but itself, and
+    passed by the test of Miller and Rabin for each."""
     if value < 2:
         return False
     for base in bases:
@@ -39,7 +40,8 @@ def _passes_all(value: int, bases: Sequence[int]) -> bool:
 
 
 def _passes(value: int, base: int, odd: int, twos: int) -> bool:
-    """Return whether `value` may be prime by one base, where value - 1 = odd * 2^twos."""
+    """Return whether `value` passes the test of Miller and Rabin for one base, so that it may be prime; value - 1 =
+    odd * 2^twos."""
     x = pow(base, odd, value)
     if x in (1, value - 1):
         return True
@@ -51,7 +53,7 @@ def _passes(value: int, base: int, odd: int, twos: int) -> bool:
 
 
 def _first_primes(count: int) -> list[int]:
-    """Return the first primes."""
+    """Return the first `count` primes, from 2 on."""
     primes: list[int] = []
     number = 2
     while len(primes) < count:
@@ -94,7 +96,8 @@ def _probable_rule(
 
 
 def _is_probable_prime(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return whether each number is prime; beyond 64 bits with as many bases as rounds."""
+    """Return 1 where a number is probably prime, else 0: certain up to 64 bits, beyond with as many bases as the
+    second argument says."""
     rounds = call.constant(1)
     count = max(len(_DECISIVE), rounds if isinstance(rounds, int) else _ROUNDS)
     bases = _first_primes(count) if isinstance(call.types[0], WideNumber) else _DECISIVE

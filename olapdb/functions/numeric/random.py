@@ -47,14 +47,15 @@ from olapdb.types import (
 
 
 def _random(result: DataType) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """Return a resolver of random integers, which the query's seed determines."""
+    """Return the resolver of rand and rand64: random integers of type `result`, one a row, which the query's seed
+    determines."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call; an argument only keeps calls apart."""
+        """Resolve the call. A constant argument is a tag: calls with different tags draw different numbers."""
         tag = arguments[0].constant if arguments else None
 
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-            """Draw one integer for each row."""
+            """Draw one random integer for each row."""
             return columns.from_values(_draw(rows, environment, tag), result.arrow)
 
         return ScalarCall(name, result, kernel, "row")
@@ -63,9 +64,9 @@ def _random(result: DataType) -> Callable[[str, Sequence[Argument]], ScalarCall]
 
 
 def _draw(rows: int, environment: Environment, tag: pa.Scalar | None) -> np.ndarray:
-    """Return one random uint64 for each row, of the environment's seed and the tag of the call; of a
-    new seed if that is 0.
-    """
+    """Return one random uint64 for each row, from the environment's seed and the call's constant argument `tag`.
+
+    A seed of 0 means a new seed at each call."""
     seed: int | list[int] | None = environment.random_seed or None
     if tag is not None and seed is not None:
         seed = [environment.random_seed, zlib.crc32(repr(tag).encode())]
@@ -76,7 +77,7 @@ def _draw(rows: int, environment: Environment, tag: pa.Scalar | None) -> np.ndar
 
 
 def _uuids(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve generateUUIDv4(): random UUIDs of version 4 (RFC 9562)."""
+    """Resolve generateUUIDv4([tag]): a random UUID of version 4 (RFC 9562) for each row."""
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
         """Draw one UUID for each row. The argument is a tag: calls with another one draw other UUIDs."""
@@ -93,7 +94,8 @@ def _uuids(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _ordered_uuids(milliseconds: np.ndarray, generator: np.random.Generator) -> pa.Array:
-    """Return UUIDs of version 7 (RFC 9562) of these Unix times, the rest of their bits drawn."""
+    """Return UUIDs of version 7 (RFC 9562) with these Unix times in milliseconds; the generator draws the other
+    bits."""
     rows = len(milliseconds)
     data = generator.integers(0, 256, (rows, 16), dtype=np.uint8)
     stamp = milliseconds.astype(">u8").view(np.uint8).reshape(rows, 8)
@@ -104,10 +106,11 @@ def _ordered_uuids(milliseconds: np.ndarray, generator: np.random.Generator) -> 
 
 
 def _uuids_of_now(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve generateUUIDv7(): UUIDs of the present time, ascending within a statement's block."""
+    """Resolve generateUUIDv7([tag]): UUIDs of version 7 with the query's time, ascending within a block."""
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Draw one UUID for each row; a counter follows the time. An argument is a tag."""
+        """Draw one UUID for each row: the time, then the number of the row in the block, then random bits. A
+        constant argument is a tag."""
         tags = [repr(value) for value in values if isinstance(value, pa.Scalar)]
         now = int(environment.now_seconds * 1000)
         uuids = _ordered_uuids(np.full(rows, now, np.int64), generator_of(environment, name, *tags))
@@ -130,7 +133,7 @@ def _uuids_of_times(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         raise IllegalTypeOfArgument(f"{name} takes a DateTime, not {arguments[0].type}.")
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Draw one UUID for each row."""
+        """Draw one UUID of version 7 for each row's time."""
         seconds = columns.numpy_values(columns.as_array(values[0], rows)).astype(np.int64)
         return _ordered_uuids(seconds * 1000, generator_of(environment, name))
 
@@ -142,7 +145,8 @@ _last_tick = 0
 
 
 def _next_ticks(now: int, count: int) -> np.ndarray:
-    """Return numbers from `now` on that this process has not returned before."""
+    """Return `count` ascending integers from `now` on, or from the last one returned plus 1 if that is greater, so
+    that none repeats in this process."""
     global _last_tick
     with _ticks_lock:
         first = max(now, _last_tick + 1)
@@ -158,7 +162,8 @@ def _snowflakes(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         machine = constant_integer(name, arguments, 1, "the machine") & 0x3FF
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Return one number for each row, ascending; more than 4,096 take the next millisecond."""
+        """Return one ascending number for each row; a millisecond has 4,096 numbers, further rows take the next
+        one's."""
         ticks = _next_ticks(int(environment.now_seconds * 1000) << 12, rows)
         numbers = ((ticks >> 12) << 22) | (machine << 12) | (ticks & 0xFFF)
         return columns.from_values(numbers.astype(np.uint64), pa.uint64())
@@ -170,7 +175,10 @@ Draw: TypeAlias = Callable[[np.random.Generator, tuple[float, ...], int], np.nda
 
 
 def generator_of(environment: Environment, *call: object) -> np.random.Generator:
-    """Return the generator of a call: equal calls over one batch draw equal numbers."""
+    """Return a random generator seeded by the query's seed and `call`, the function's name and its tags: equal calls
+    over one batch draw equal numbers.
+
+    A seed of 0 gives a fresh generator."""
     if not environment.random_seed:
         return np.random.default_rng()
     return np.random.default_rng([environment.random_seed, zlib.crc32(repr(call).encode())])
@@ -191,15 +199,17 @@ def _number(name: str, argument: Argument) -> float:
 
 
 def _distribution(draw: Draw, count: int, result: DataType) -> Callable[..., ScalarCall]:
-    """Return a resolver of random numbers of a distribution with `count` constant parameters."""
+    """Return the resolver of a function such as randNormal: its first `count` arguments are constant parameters of
+    the distribution, from which `draw` draws."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call; a further argument keeps calls apart and is ignored."""
+        """Resolve the call. An argument behind the parameters is a tag: calls with different tags draw different
+        numbers."""
         parameters = tuple(_number(name, argument) for argument in arguments[:count])
         tag = arguments[count].constant if len(arguments) > count else None
 
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-            """Draw one number for each row; raise BadArguments for impossible parameters."""
+            """Draw one number for each row from the distribution; raise BadArguments for impossible parameters."""
             generator = generator_of(environment, name, *parameters, tag)
             try:
                 return columns.from_values(draw(generator, parameters, rows), result.arrow)
@@ -229,7 +239,8 @@ _DISTRIBUTIONS: Mapping[str, tuple[int, DataType, Draw]] = {
 
 
 def _lengths(name: str, column: Column, rows: int, unit: str) -> np.ndarray:
-    """Return the lengths of the texts to draw; raise TooLargeStringSize for an impossible one."""
+    """Return the length, in `unit`, of each row's random text; raise TooLargeStringSize with its row for a negative
+    or too great one."""
     lengths = columns.numpy_values(columns.as_array(column, rows)).astype(np.int64)
     impossible = (lengths < 0) | (lengths > _RANDOM_BYTES_MAX)
     if impossible.any():
@@ -240,16 +251,16 @@ def _lengths(name: str, column: Column, rows: int, unit: str) -> np.ndarray:
 
 
 def _random_bytes(*, printable: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """Return a resolver of randomString(length), or of randomPrintableASCII."""
+    """Return the resolver of randomString(length), or with `printable` of randomPrintableASCII(length), in bytes."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call; the length may differ by row. Raises IllegalTypeOfArgument."""
+        """Resolve the call; the length is an argument that may differ by row. Raises IllegalTypeOfArgument."""
         if not isinstance(plain(arguments[0].type), Integer):
             raise IllegalTypeOfArgument(f"{name} takes a length, not {arguments[0].type}.")
         tag = arguments[1].constant if len(arguments) > 1 else None
 
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-            """Draw the bytes of each row; raise TooLargeStringSize for an impossible length."""
+            """Draw the random bytes of each row's text; raise TooLargeStringSize for an impossible length."""
             lengths = _lengths(name, values[0], rows, "bytes")
             offsets = columns.offsets_from_counts(lengths)
             generator = generator_of(environment, name, tag)
@@ -282,7 +293,7 @@ def _fixed_bytes(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     tag = arguments[1].constant if len(arguments) > 1 else None
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Draw the bytes of each row."""
+        """Draw the random bytes of each row's FixedString."""
         data = generator_of(environment, name, tag).integers(0, 256, rows * length, dtype=np.uint8)
         buffers = [None, pa.py_buffer(data.tobytes())]
         return pa.Array.from_buffers(result.arrow, rows, buffers)
@@ -324,7 +335,7 @@ def _constant_number(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     tag = arguments[0].constant if arguments else None
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Draw the number; it follows from the query's seed."""
+        """Draw the one number; the query's seed and the argument determine it."""
         number = generator_of(environment, name, tag).integers(0, 2**32, dtype=np.uint32)
         return pa.scalar(int(number), UINT32.arrow)
 
@@ -332,10 +343,9 @@ def _constant_number(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _fuzzed(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve fuzzBits(text, share): the text with each bit flipped with this probability.
+    """Resolve fuzzBits(text, share): the text with each bit flipped at random with the probability `share`.
 
-    Raises IllegalTypeOfArgument unless the share is a constant float, ArgumentOutOfBound unless it
-    is of 0 to 1."""
+    Raises IllegalTypeOfArgument unless the share is a constant float, ArgumentOutOfBound unless it is from 0 to 1."""
     require(name, [plain(arguments[0].type)], (String, FixedString), "a String or FixedString")
     share = arguments[1].constant
     if share is None or not isinstance(plain(arguments[1].type), Float):

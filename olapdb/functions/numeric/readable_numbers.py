@@ -16,11 +16,13 @@ from olapdb.types import STRING, UINT8, DataType, Decimal, Float, Integer
 
 
 def _readable(units: tuple[str, ...], step: float) -> Kernel:
-    """Return a kernel that writes numbers with the largest unit that fits, and two digits after the
-    point or as many as the second argument says."""
+    """Return a kernel that divides numbers by `step` while they are at least `step`, and writes them with the unit
+    reached.
+
+    There are two digits after the point, or as many as the second argument says."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        """Write each number with the largest unit of which it has at least one."""
+        """Write each number with the largest of the units of which it has at least one."""
         values = floats(arrays[0])
         digits = _digits(call)
         power = np.zeros(len(values), np.int64)
@@ -42,7 +44,7 @@ def _digits(call: Invocation) -> int:
 
 
 def _written(values: np.ndarray, digits: int) -> pa.Array:
-    """Return numbers as texts with so many digits after the point."""
+    """Return numbers as texts with `digits` digits after the point."""
     return pa.array(np.char.mod(f"%.{digits}f", values).astype(object), pa.string())
 
 
@@ -82,8 +84,10 @@ _NUMBER = fixed_rule(STRING, (Integer, Float, Decimal), "a number", checked=1)
 
 
 def _rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    """Return String; raise IllegalTypeOfArgument unless the digits are a constant from 0 to 60, IllegalColumn
-    for a column of such numbers."""
+    """Return String.
+
+    Raises IllegalTypeOfArgument unless a number is given, and digits that are a constant from 0 to 60; IllegalColumn
+    for digits that are no constant."""
     if len(types) == 2:
         digits = arguments[1].constant
         if digits is None and types[1] == UINT8:

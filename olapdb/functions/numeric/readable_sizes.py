@@ -45,7 +45,7 @@ def readable_size(value: bytes) -> int:
 
 
 def _size_or_none(value: bytes) -> int | None:
-    """Return the bytes of a text, None for one that is no size."""
+    """Return the bytes that a text such as 1.5 KiB means; None for a text that is no size."""
     try:
         return readable_size(value)
     except (DataError, ProgrammingError):

@@ -101,7 +101,7 @@ def _first_bytes(array: pa.Array, data_type: DataType, width: int) -> np.ndarray
 
 
 def _as_number(result: DataType, dtype: np.dtype) -> scalar.Kernel:
-    """Return the kernel that takes the first bytes of a value as a number of `dtype`."""
+    """Return the kernel that reads the first bytes of a value, little-endian, as a number of `dtype`."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         """Take the bytes as numbers; missing ones are zero."""
@@ -149,7 +149,8 @@ def _as_string(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
 
 
 def _as_array(result: Array, element: scalar.Kernel) -> scalar.Kernel:
-    """Return the kernel that takes the bytes of a text as elements, which `element` reads."""
+    """Return the kernel that cuts a text's bytes into pieces of the element's width and reads each by the kernel
+    `element`."""
     width = _width(result.inner)
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
@@ -166,7 +167,7 @@ def _as_array(result: Array, element: scalar.Kernel) -> scalar.Kernel:
 
 
 def _width(data_type: DataType) -> int:
-    """Return the bytes that ClickHouse stores for a value of a type of fixed width."""
+    """Return how many bytes ClickHouse stores for a value of a type of fixed width."""
     if isinstance(data_type, FixedString):
         return data_type.length
     if isinstance(data_type, UUID):
@@ -205,7 +206,7 @@ def _as_type(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _kernel_of(name: str, source: DataType, target: DataType) -> scalar.Kernel:
-    """Return the kernel from one type to another; raise IllegalTypeOfArgument if there is none."""
+    """Return the kernel that reads the bytes of `source` as `target`; raise IllegalTypeOfArgument if there is none."""
     if not (isinstance(source, Array) and isinstance(target, String)):
         scalar.require(name, [source], _SOURCES, "a number, date, UUID or text")
     if isinstance(target, Array) and isinstance(source, String | FixedString):

@@ -26,10 +26,10 @@ _TEST = Tuple(
 
 
 def _numbers(result: DataType, *, texts: int = 0) -> TypeRule:
-    """Return a type rule: numbers, then `texts` texts; the result is `result`."""
+    """Return the type rule of a function of numbers, then `texts` texts; the result type is `result`."""
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        """Return the result; raise IllegalTypeOfArgument for other arguments."""
+        """Return the result type; raise IllegalTypeOfArgument unless the arguments are numbers, then texts."""
         count = len(types) - texts
         require(name, types[:count], (Integer, Float), "a number")
         require(name, types[count:], String, "a text")
@@ -39,14 +39,17 @@ def _numbers(result: DataType, *, texts: int = 0) -> TypeRule:
 
 
 def _quantiles(power: float, alpha: float) -> float:
-    """Return the sum of the normal quantiles of a test's two-sided level and of its power."""
+    """Return the sum of the normal quantiles at 1 - alpha / 2 and at the power."""
     return _NORMAL.inv_cdf(1 - alpha / 2) + _NORMAL.inv_cdf(power)
 
 
 def _of_conversion(
     baseline: float, mde: float, power: float, alpha: float
 ) -> tuple[float, float, float]:
-    """Return the size of each group to see a change of a rate, and the rates that it may reach."""
+    """Return the sample size of each group that shows a change of a conversion rate by `mde`, and the rates baseline -
+    mde and baseline + mde.
+
+    NaN for all three where the power, alpha or rates are impossible."""
     if not (0 < power < 1 and 0 < alpha < 1):
         return (math.nan,) * 3
     low, high = baseline - mde, baseline + mde
@@ -63,7 +66,10 @@ def _of_conversion(
 def _of_continuous(
     baseline: float, sigma: float, mde: float, power: float, alpha: float
 ) -> tuple[float, float, float]:
-    """Return the size of each group to see a relative change of a mean, and the means it may reach."""
+    """Return the sample size of each group that shows a change of a mean by the share `mde`, and the mean lessened and
+    raised by that share.
+
+    NaN for all three where the power, alpha, mean or share is impossible."""
     if not (0 < power < 1 and 0 < alpha < 1) or not baseline or not mde:
         return (math.nan,) * 3
     size = 2 * (sigma * _quantiles(power, alpha) / (baseline * mde)) ** 2
@@ -78,7 +84,8 @@ def _proportions(
     level: float,
     variance: bytes,
 ) -> tuple[float, float, float, float]:
-    """Return the z statistic, the two-sided p value and the bounds of the difference of two rates.
+    """Return the z statistic, the two-sided p value and the bounds of the confidence interval of the difference of two
+    rates.
 
     Raises BadArguments."""
     if variance not in (b"pooled", b"unpooled"):

@@ -25,7 +25,8 @@ Overlay = Callable[[PlaneShape, PlaneShape], PlaneShape]
 
 
 def _areas_rule(result: DataType) -> scalar.TypeRule:
-    """Return the type rule of two rings, polygons or several polygons."""
+    """Return the type rule of a function of two shapes that have an area: Ring, Polygon or MultiPolygon. The result
+    type is `result`."""
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
         """Return the result's type. Raises BadArguments and IllegalTypeOfArgument."""
@@ -38,11 +39,11 @@ def _areas_rule(result: DataType) -> scalar.TypeRule:
 
 
 def _any_rule(result: DataType) -> scalar.TypeRule:
-    """Return the type rule of two shapes of any kind."""
+    """Return the type rule of a function of two shapes of any kind; the result type is `result`."""
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        """Return the result's type. Raises IllegalTypeOfArgument for what is no shape, and for
-        arrays without a name, which may be lines or rings."""
+        """Return the result's type. Raises IllegalTypeOfArgument for a type that is no shape, and for unnamed arrays
+        of points, which may be lines or rings."""
         for data_type in types:
             try:
                 label = shape_of(data_type)
@@ -66,8 +67,8 @@ def _hull_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argum
 
 
 def _shapes(call: scalar.Invocation, values: Sequence[object], make: MakePlane) -> list[PlaneShape]:
-    """Return the two values of a row as shapes of one plane. Raises BadArguments for one that
-    crosses itself."""
+    """Return the two shapes of a row in one plane, which `make` makes of all their points. Raises BadArguments for
+    one that crosses itself."""
     points = [point for value in values for point in shape_rings.nested_points(value)]
     plane = make(points)
     labels = [shape_of(data_type) for data_type in call.types]
@@ -81,7 +82,7 @@ def _shapes(call: scalar.Invocation, values: Sequence[object], make: MakePlane) 
 
 
 def _figures(call: scalar.Invocation, values: Sequence[object], plane: Plane) -> list[Figure]:
-    """Return the two values of a row, of any kind, as figures of a plane."""
+    """Return the two shapes of a row, of any kind, as figures of the plane."""
     figures = []
     for value, data_type in zip(values, call.types, strict=True):
         label = shape_of(data_type)
@@ -99,20 +100,20 @@ def _figures(call: scalar.Invocation, values: Sequence[object], plane: Plane) ->
 
 
 def _kernel(function: Callable[[scalar.Invocation, Sequence[object]], object]) -> scalar.Kernel:
-    """Return the kernel that calls a function for each distinct row."""
+    """Return the kernel that calls `function` with the invocation and the values of each distinct row."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Call the function for each distinct row."""
+        """Call the function once for each distinct row."""
         return values_by_row(arrays, lambda *v: function(call, v), call.result.arrow)
 
     return kernel
 
 
 def _overlaying(combine: Overlay, make: MakePlane) -> scalar.Kernel:
-    """Return the kernel of a set operation."""
+    """Return the kernel of a set operation such as union; `combine` computes it in the plane that `make` makes."""
 
     def of_row(call: scalar.Invocation, values: Sequence[object]) -> object:
-        """Return the polygons of a row."""
+        """Return the polygons that the set operation gives for one row, in the row's coordinates."""
         made = combine(*_shapes(call, values, make))
         return [[_with_fields(ring, made.plane) for ring in p] for p in made.polygons]
 
@@ -125,12 +126,12 @@ def _with_fields(ring: Ring, plane: Plane) -> list[dict[str, float]]:
 
 
 def _relating(relation: Callable[[PlaneShape, PlaneShape], bool], make: MakePlane) -> scalar.Kernel:
-    """Return the kernel of a relation of shapes that have an inside."""
+    """Return the kernel of a relation of two shapes with an area, 1 or 0; `make` makes the plane."""
     return _kernel(lambda call, values: int(relation(*_shapes(call, values, make))))
 
 
 def _meeting(make: MakePlane) -> scalar.Kernel:
-    """Return the kernel that says whether shapes share a point."""
+    """Return the kernel that gives 1 where two shapes share a point, else 0; `make` makes the plane."""
 
     def of_row(call: scalar.Invocation, values: Sequence[object]) -> object:
         """Return 1 where the shapes of a row share a point."""
@@ -141,7 +142,7 @@ def _meeting(make: MakePlane) -> scalar.Kernel:
 
 
 def _distance(make: MakePlane) -> scalar.Kernel:
-    """Return the kernel of the distance of two shapes."""
+    """Return the kernel of the distance of two shapes, 0 where they meet; `make` makes the plane."""
     flat = make is shape_rings.flat_plane
     measure = shape_relations.flat_distance if flat else shape_relations.sphere_distance
 
@@ -160,13 +161,14 @@ def _distance(make: MakePlane) -> scalar.Kernel:
 
 
 def _hull(call: scalar.Invocation, values: Sequence[object]) -> object:
-    """Return the convex hull of a row's shape."""
+    """Return the convex hull of a row's only shape as a polygon."""
     ring = shape_relations.convex_hull(shape_rings.nested_points(values[0]))
     return [_with_fields(ring, shape_rings.flat_plane(()))]
 
 
 def _on(suffix: str, make: MakePlane) -> list[scalar.ScalarDefinition]:
-    """Return the definitions of the functions on a plane, or on a sphere."""
+    """Return the definitions of all functions whose names end with `suffix`: those of a plane (Cartesian) or of a
+    sphere."""
     overlays: dict[str, Overlay] = {
         "Union": shape_overlay.union,
         "Intersection": shape_overlay.intersection,

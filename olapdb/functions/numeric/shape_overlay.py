@@ -23,7 +23,8 @@ _CLOSED_MIN = 4
 
 @dataclass(frozen=True)
 class EdgePiece:
-    """A part of an edge between two turns or corners; `source` is the shape that it is of."""
+    """A part of an edge between corners of its ring and points where it meets the other shape; `source` is the
+    number, 0 or 1, of its shape."""
 
     start: Pair
     end: Pair
@@ -32,38 +33,39 @@ class EdgePiece:
 
 @dataclass
 class _Cuts:
-    """The intersections of the edges of two shapes: the points on each edge, and all turns in their order."""
+    """The points at which the edges of two shapes meet: those on each edge, and the turns, where a ring may change
+    to the other shape."""
 
     on_edges: list[dict[tuple[int, int], list[Pair]]]
     turns: list[Pair]
 
     def meets(self, source: int, ring: int) -> bool:
-        """Return whether a ring of a shape has a turn."""
+        """Return whether a ring of the shape `source` meets the other shape."""
         return any(key[0] == ring for key in self.on_edges[source])
 
 
 def union(a: PlaneShape, b: PlaneShape) -> PlaneShape:
-    """Return what is in one of two shapes."""
+    """Return what lies in at least one of two shapes."""
     return _overlay(a, b, wanted=(-1, -1), reverse=False)
 
 
 def intersection(a: PlaneShape, b: PlaneShape) -> PlaneShape:
-    """Return what is in both shapes."""
+    """Return what lies in both of two shapes."""
     return _overlay(a, b, wanted=(1, 1), reverse=False)
 
 
 def difference(a: PlaneShape, b: PlaneShape) -> PlaneShape:
-    """Return what is in the first shape and not in the second."""
+    """Return what lies in the first shape and not in the second."""
     return _overlay(a, b, wanted=(-1, 1), reverse=True)
 
 
 def symmetric_difference(a: PlaneShape, b: PlaneShape) -> PlaneShape:
-    """Return what is in one of two shapes and not in both."""
+    """Return what lies in exactly one of two shapes."""
     return union(difference(a, b), difference(b, a))
 
 
 def cut_pieces(a: PlaneShape, b: PlaneShape) -> list[EdgePiece]:
-    """Return the edges of two shapes, cut where they meet those of the other one."""
+    """Return the edges of two shapes, cut where they meet the other shape's edges."""
     cuts = _cut((a, b))
     return [
         piece
@@ -74,8 +76,10 @@ def cut_pieces(a: PlaneShape, b: PlaneShape) -> list[EdgePiece]:
 
 
 def _overlay(a: PlaneShape, b: PlaneShape, *, wanted: tuple[int, int], reverse: bool) -> PlaneShape:
-    """Return the pieces of each shape that lie on its wanted side of the other one (1 inside, -1
-    outside) as a shape; `reverse` turns those of the second shape round."""
+    """Keep the pieces of each shape's edges that lie on the wanted side of the other shape (1 inside, -1 outside) and
+    trace them to a shape.
+
+    `reverse` turns the direction of the second shape's pieces."""
     shapes = (a, PlaneShape([[r[::-1] for r in p] for p in b.polygons], b.plane) if reverse else b)
     cuts = _cut(shapes)
     whole: list[Ring] = []
@@ -102,8 +106,8 @@ def _inner_point(ring: Ring) -> Pair:
 
 
 def _cut(shapes: tuple[PlaneShape, PlaneShape]) -> _Cuts:
-    """Return where the edges of two shapes meet. A turn at the start of an edge counts as one at the
-    end of the edge before it."""
+    """Return where the edges of two shapes meet. A meeting point at the start of an edge counts for the end of the
+    edge before it."""
     edges = []
     for shape in shapes:
         listed, base = [], 0
@@ -127,7 +131,8 @@ def _cut(shapes: tuple[PlaneShape, PlaneShape]) -> _Cuts:
 
 
 def _pieces(ring: Ring, number: int, source: int, cuts: _Cuts) -> list[EdgePiece]:
-    """Return the edges of a ring, cut at turns."""
+    """Return the edges of a ring, cut at the points where it meets the other shape; `number` is the ring's place in
+    the shape `source`."""
     pieces = []
     for at, (start, end) in enumerate(pairwise(ring)):
         on_edge = cuts.on_edges[source].get((number, at), [])
@@ -139,8 +144,8 @@ def _pieces(ring: Ring, number: int, source: int, cuts: _Cuts) -> list[EdgePiece
 def _kept(
     pieces: list[EdgePiece], shapes: tuple[PlaneShape, PlaneShape], wanted: tuple[int, int]
 ) -> dict[Pair, list[EdgePiece]]:
-    """Return the pieces that stay, by their starts. Of two pieces that go the same way one stays, of
-    two that go opposite ways none."""
+    """Return the pieces that stay, by their start. Of two equal pieces that go the same way one stays; of two that
+    go opposite ways none."""
     ways = [{(p.start, p.end) for p in pieces if p.source == source} for source in (0, 1)]
     by_start: dict[Pair, list[EdgePiece]] = defaultdict(list)
     for piece in pieces:
@@ -176,8 +181,10 @@ def _traced(by_start: dict[Pair, list[EdgePiece]], cuts: _Cuts) -> list[Ring]:
 def _trace(
     first: EdgePiece, by_start: dict[Pair, list[EdgePiece]], turns: set[Pair]
 ) -> Ring | None:
-    """Return the closed ring that begins with a piece, and remove its pieces; None for one without
-    an inside. Raises BadArguments if rounding left a gap."""
+    """Return the closed ring that begins with a piece, and remove its pieces from `by_start`; None for a ring without
+    an area.
+
+    Raises BadArguments if rounding left a gap."""
     ring = [first.start]
     piece = first
     while True:
@@ -193,18 +200,19 @@ def _trace(
 
 
 def _goes_on(piece: EdgePiece, first: EdgePiece, by_start: dict[Pair, list[EdgePiece]]) -> bool:
-    """Return whether another piece than the first one is next at the point where a ring began."""
+    """Return whether the ring goes on where it began: another piece leaves there further to the right than the first
+    one."""
     following = _following(piece, by_start)
     return following is not None and _turn(piece, following) < _turn(piece, first)
 
 
 def _following(piece: EdgePiece, by_start: dict[Pair, list[EdgePiece]]) -> EdgePiece | None:
-    """Return the piece at the end of one that turns most to the right."""
+    """Return the piece that leaves the end of `piece` furthest to the right; None if none does."""
     return min(by_start.get(piece.end, ()), key=lambda p: _turn(piece, p), default=None)
 
 
 def _turn(piece: EdgePiece, following: EdgePiece) -> float:
-    """Return the angle from a piece to the next one: least to the right, most to the left."""
+    """Return the angle in radians from a piece to the next one, from -pi (right) to pi (left)."""
     angle = math.atan2(following.end[1] - following.start[1], following.end[0] - following.start[0])
     angle -= math.atan2(piece.end[1] - piece.start[1], piece.end[0] - piece.start[0])
     turned = math.remainder(angle, 2 * math.pi)
@@ -240,8 +248,8 @@ def _as_polygons(rings: list[Ring]) -> list[list[Ring]]:
 
 
 def _surrounds(ring: Ring, hole: Ring) -> bool:
-    """Return whether a hole lies in a ring: by the first of its points and edges' middles that is not
-    on the ring."""
+    """Return whether a hole lies in a ring: the first of the hole's points and edge middles that is not on the ring
+    decides."""
     for a, b in pairwise(hole):
         for point in (a, _inner_point([a, b])):
             place = shape_rings.where_in([ring], point)

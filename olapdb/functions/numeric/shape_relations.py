@@ -18,21 +18,20 @@ _OPEN_POINTS = 2
 
 @dataclass(frozen=True)
 class Figure:
-    """A shape of any kind: its edges, of which a point has one without length, and the rings around
-    its inside."""
+    """A shape of any kind: its edges, and the rings around its area. A point is an edge from it to itself."""
 
     edges: list[tuple[Pair, Pair]]
     rings: list[Ring]
 
 
 def figure_of_shape(shape: PlaneShape) -> Figure:
-    """Return the figure of polygons."""
+    """Return the figure of a shape of polygons: its rings and their edges."""
     rings = [[*ring, ring[0]] if len(ring) == _OPEN_POINTS else ring for ring in shape.rings]
     return Figure(_edges(rings), rings)
 
 
 def figure_of_lines(lines: list[list[Pair]]) -> Figure:
-    """Return the figure of lines and points."""
+    """Return the figure of lines, or of points as lines of one point; it has no area."""
     return Figure(_edges(lines), [])
 
 
@@ -54,7 +53,7 @@ def intersect(a: Figure, b: Figure) -> bool:
 
 
 def within(a: PlaneShape, b: PlaneShape) -> bool:
-    """Return whether all of a shape lies in another one, and it has an inside."""
+    """Return whether all of shape `a` lies in shape `b`, edges included, and `a` has an area."""
     pieces = cut_pieces(a, b)
     ways = {(piece.start, piece.end) for piece in pieces if piece.source == 1}
     for piece in pieces:
@@ -77,7 +76,7 @@ def equal(a: PlaneShape, b: PlaneShape) -> bool:
 
 
 def flat_distance(a: Figure, b: Figure) -> float:
-    """Return the distance of two figures that do not meet."""
+    """Return the distance in the plane of two figures that share no point."""
     return min(
         _to_segment(point, start, end)
         for shape, other in ((a, b), (b, a))
@@ -96,8 +95,8 @@ def _to_segment(point: Pair, a: Pair, b: Pair) -> float:
 
 
 def sphere_distance(a: Figure, b: Figure) -> float:
-    """Return the angle between two figures that do not meet; their points are longitudes and
-    latitudes in degrees."""
+    """Return the angle in radians between two figures that share no point; coordinates are longitudes and latitudes
+    in degrees."""
     return min(
         _to_arc(point, start, end)
         for shape, other in ((a, b), (b, a))
@@ -107,7 +106,7 @@ def sphere_distance(a: Figure, b: Figure) -> float:
 
 
 def _to_arc(point: Pair, a: Pair, b: Pair) -> float:
-    """Return the angle between a point and the arc from a to b."""
+    """Return the angle in radians between a point and the arc of a great circle from a to b."""
     p, u, v = (shape_rings.vector(corner) for corner in (point, a, b))
     normal = shape_rings.cross(u, v)
     length = math.hypot(*normal)
@@ -121,7 +120,7 @@ def _to_arc(point: Pair, a: Pair, b: Pair) -> float:
 
 
 def _angle(a: Pair, b: Pair) -> float:
-    """Return the angle between two points, by the haversine formula."""
+    """Return the angle in radians between two points, by the haversine formula."""
     x1, y1, x2, y2 = (math.radians(part) for part in (*a, *b))
     half = math.sin((y2 - y1) / 2) ** 2
     half += math.cos(y1) * math.cos(y2) * math.sin((x2 - x1) / 2) ** 2
@@ -140,7 +139,7 @@ def convex_hull(points: list[Pair]) -> Ring:
 
 
 def _chain(points: list[Pair]) -> Ring:
-    """Return the half of a hull that lies to the left of points in their order."""
+    """Return one half of the convex hull of sorted points: the chain that only turns right."""
     chain: Ring = []
     for point in points:
         while len(chain) > 1 and side(chain[-2], chain[-1], point) >= 0:

@@ -26,20 +26,20 @@ _TOO_LARGE = "The shapes take more than half of the sphere."
 
 @dataclass
 class Plane:
-    """A plane that has the points of a row's shapes, and the way back to their coordinates."""
+    """A plane onto which the points of a row's shapes are projected, and the way back to their coordinates."""
 
     forward: Callable[[Pair], Pair]
     back: Callable[[Pair], Pair]
     known: dict[Pair, Pair] = field(default_factory=dict)
 
     def place(self, point: Pair) -> Pair:
-        """Return where a point is in the plane."""
+        """Return the place in the plane of a point in coordinates."""
         place = self.forward(point)
         self.known.setdefault(place, point)
         return place
 
     def point(self, place: Pair) -> Pair:
-        """Return the coordinates of a place: those that were given, where it is a given point."""
+        """Return the coordinates of a place in the plane: exactly those given, where a given point lies there."""
         given = self.known.get(place)
         return self.back(place) if given is None else given
 
@@ -59,12 +59,12 @@ class PlaneShape:
 
 
 def flat_plane(points: Sequence[Pair]) -> Plane:
-    """Return the plane that has coordinates as they are."""
+    """Return the plane whose places are the coordinates themselves."""
     return Plane(_same, _same)
 
 
 def _same(point: Pair) -> Pair:
-    """Return the point."""
+    """Return the point itself: the projection of a flat plane."""
     return point
 
 
@@ -101,13 +101,13 @@ def sphere_plane(points: Sequence[Pair]) -> Plane:
     north = cross(up, east)
 
     def forward(point: Pair) -> Pair:
-        """Return where the plane that touches the sphere in the middle has a point."""
+        """Return the place of a point in the plane that touches the sphere in the middle."""
         way = vector(point)
         height = dot(up, way)
         return dot(east, way) / height, dot(north, way) / height
 
     def back(place: Pair) -> Pair:
-        """Return a point of the plane as longitude and latitude."""
+        """Return the longitude and latitude in degrees of a place in the plane."""
         x, y, z = (u + place[0] * e + place[1] * n for u, e, n in zip(up, east, north, strict=True))
         return math.degrees(math.atan2(y, x)), math.degrees(math.atan2(z, math.hypot(x, y)))
 
@@ -129,8 +129,9 @@ def nested_points(value: object) -> list[Pair]:
 
 
 def polygons_of(value: object, depth: int, plane: Plane) -> PlaneShape:
-    """Return the shape of a ring (`depth` 1), a polygon (2) or several polygons (3): rings are closed
-    and go the way that they should; those without points are left out."""
+    """Return the shape of a ring (`depth` 1), a polygon (2) or several polygons (3) in the plane.
+
+    Rings are closed and turned to their direction; those without points are left out."""
     polygons = value
     for _ in range(3 - depth):
         polygons = [polygons]
@@ -184,8 +185,8 @@ def where_in(rings: Sequence[Ring], point: Pair) -> int:
 
 
 def sections(ring: Ring, plane: Plane) -> list[int]:
-    """Return for each edge of a ring the number of its section: edges in a row that go in one
-    direction of both coordinates, ten of them at most."""
+    """Return for each edge of a ring the number of its section, from 0: at most ten consecutive edges that go in one
+    direction of both coordinates."""
     points = [plane.point(place) for place in ring]
     numbers: list[int] = []
     last, count, number = None, 0, -1
@@ -214,8 +215,7 @@ def require_simple(shape: PlaneShape) -> None:
 
 
 def meetings(a: Pair, b: Pair, c: Pair, d: Pair) -> list[Pair]:
-    """Return the points that the edges a-b and c-d share: none, one, or both ends of what they
-    share."""
+    """Return the points that the edges a-b and c-d share: none, one, or the two ends of a common stretch."""
     if max(a[0], b[0]) < min(c[0], d[0]) or max(c[0], d[0]) < min(a[0], b[0]):
         return []
     if max(a[1], b[1]) < min(c[1], d[1]) or max(c[1], d[1]) < min(a[1], b[1]):
@@ -229,13 +229,13 @@ def meetings(a: Pair, b: Pair, c: Pair, d: Pair) -> list[Pair]:
 
 
 def _cross(ends: Sequence[tuple[Pair, float, Pair, Pair]]) -> bool:
-    """Return whether each of two edges has its ends on two sides of the other one."""
+    """Return whether two edges cross inside both: each has its ends on different sides of the other."""
     first, second, third, fourth = (turn for _, turn, _, _ in ends)
     return (first > 0) != (second > 0) and (third > 0) != (fourth > 0)
 
 
 def _crossing(a: Pair, b: Pair, c: Pair, d: Pair) -> Pair:
-    """Return where two edges cross: the same bits for both directions of each, and both orders."""
+    """Return the point where two edges cross. It has the same bits whatever the order and directions of the edges."""
     edge, other_edge = (min(a, b), max(a, b)), (min(c, d), max(c, d))
     if (_length(*other_edge), other_edge) < (_length(*edge), edge):
         edge, other_edge = other_edge, edge
@@ -244,7 +244,7 @@ def _crossing(a: Pair, b: Pair, c: Pair, d: Pair) -> Pair:
 
 
 def _between(a: Pair, b: Pair, point: Pair) -> bool:
-    """Return whether a point of the line through a and b lies between them, or is one of them."""
+    """Return whether a point, known to be on the line through a and b, lies between them or is one of them."""
     return min(a[0], b[0]) <= point[0] <= max(a[0], b[0]) and (
         min(a[1], b[1]) <= point[1] <= max(a[1], b[1])
     )

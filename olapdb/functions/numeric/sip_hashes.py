@@ -39,7 +39,7 @@ def sip_hash128_reference(values: HashedValues, key: Key = None) -> np.ndarray:
 
 
 def _keyed(count: int, key: Key) -> list[np.ndarray]:
-    """Return the four words of the state before the message."""
+    """Return SipHash's initial state for `count` messages: four words each, combined with the key if there is one."""
     state = [np.full(count, start, U64) for start in _STARTS]
     if key is not None:
         state = [word ^ key[at % 2] for at, word in enumerate(state)]
@@ -61,7 +61,7 @@ def _absorbed_all(values: HashedValues, state: list[np.ndarray]) -> list[np.ndar
 
 
 def _finished(state: list[np.ndarray], at: int, mark: int) -> list[np.ndarray]:
-    """Return the state after a mark in the word `at` and four rounds."""
+    """Return the state after `mark` is combined with the word number `at`, and four rounds."""
     state = [word ^ U64(mark) if place == at else word for place, word in enumerate(state)]
     with np.errstate(over="ignore"):
         for _ in range(4):

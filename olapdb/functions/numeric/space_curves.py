@@ -32,7 +32,7 @@ def _is_natural(data_type: DataType) -> bool:
 
 
 def _ratios(argument: Argument | None) -> tuple[int, ...] | None:
-    """Return the numbers of a constant tuple of integers; None for any other argument."""
+    """Return the values of a constant tuple of integers; None for any other argument."""
     if argument is None or argument.constant is None or not isinstance(argument.type, Tuple):
         return None
     if not all(isinstance(element, Integer) for element in argument.type.elements):
@@ -57,10 +57,12 @@ def _check_ratios(
 
 
 def _encode_rule(most: int, bounds: range) -> scalar.TypeRule:
-    """Return the rule of a code of at most `most` dimensions, with or without a tuple in front."""
+    """Return the type rule of an encoding of at most `most` numbers, with or without a constant tuple in front,
+    whose values are in `bounds`."""
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        """Return UInt64; raise an error for types and numbers of arguments that do not fit."""
+        """Return UInt64; raise IllegalTypeOfArgument, ArgumentOutOfBound, IllegalColumn or TooManyArguments for
+        other arguments."""
         numbers = types[1:] if isinstance(types[0], Tuple) else types
         if isinstance(types[0], Tuple):
             if not types[0].elements:
@@ -84,10 +86,12 @@ def _encode_rule(most: int, bounds: range) -> scalar.TypeRule:
 
 
 def _decode_rule(most: int, bounds: range) -> scalar.TypeRule:
-    """Return the rule of a code's decoding: the number of dimensions or a tuple, and the code."""
+    """Return the type rule of a decoding (dimensions or tuple, code) to at most `most` numbers; the tuple's values
+    are in `bounds`."""
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        """Return a tuple of UInt64; raise an error for types and numbers that do not fit."""
+        """Return a tuple of UInt64, one a dimension; raise IllegalColumn, IllegalTypeOfArgument or
+        ArgumentOutOfBound for other arguments."""
         if arguments[0].constant is None:
             raise IllegalColumn(f"The first argument of {name} must be a constant.")
         if not _is_natural(types[1]):
@@ -110,7 +114,8 @@ def _decode_rule(most: int, bounds: range) -> scalar.TypeRule:
 def _numbers(
     arrays: list[pa.Array], call: scalar.Invocation
 ) -> tuple[list[np.ndarray], list[int] | None]:
-    """Return the arguments of a code as uint64, and the numbers of the tuple before them."""
+    """Return the numbers to encode as uint64, and the values of the constant tuple before them; None without a
+    tuple."""
     ratios = None
     if isinstance(call.types[0], Tuple):
         first = call.constants[0]
@@ -120,7 +125,8 @@ def _numbers(
 
 
 def _spread(value: np.ndarray, bits: int, step: int, first: int) -> np.ndarray:
-    """Return the low bits of numbers moved to `first`, `first` + `step`, …; further ones drop."""
+    """Return numbers whose lowest `bits` bits are moved to the bits `first`, `first` + `step`, …; those beyond 64
+    bits drop."""
     result = np.zeros(len(value), U64)
     for bit in range(bits):
         place = bit * step + first
@@ -138,7 +144,8 @@ def _gathered(value: np.ndarray, step: int, first: int) -> np.ndarray:
 
 
 def _morton_encode(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return the code whose bits are those of all numbers in turn; a ratio widens a number."""
+    """Return the Morton code of each row: the bits of all numbers interleaved. A tuple in front first spreads each
+    number by its ratio."""
     values, ratios = _numbers(arrays, call)
     if ratios is not None:
         values = [_spread(v, 64, r, r - 1) for v, r in zip(values, ratios, strict=True)]
@@ -150,7 +157,7 @@ def _morton_encode(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
 
 
 def _morton_decode(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return the numbers whose bits are in turn in a code."""
+    """Return the numbers whose interleaved bits make up each code, shrunk again by a tuple's ratios."""
     code = columns.numpy_values(arrays[1]).astype(U64)
     first = call.constants[0]
     assert isinstance(call.result, Tuple)
@@ -170,9 +177,9 @@ def _tuples(values: list[np.ndarray], call: scalar.Invocation) -> pa.Array:
 
 
 def _hilbert_encode(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return the place of points on Hilbert's curve of 32 levels; a tuple shifts the numbers.
+    """Return the position of points on Hilbert's curve of 32 levels. A tuple shifts the numbers to the left first.
 
-    A point with a number of more than 32 bits is at 0."""
+    A point with a number of more than 32 bits has the position 0; a single number is its own code."""
     values, shifts = _numbers(arrays, call)
     if shifts is not None:
         values = [v << U64(s) for v, s in zip(values, shifts, strict=True)]
@@ -200,7 +207,7 @@ def _rotated(
 
 
 def _hilbert_decode(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return the points at places of Hilbert's curve; a tuple shifts the numbers back."""
+    """Return the points at positions of Hilbert's curve; a tuple shifts the numbers back to the right."""
     code = columns.numpy_values(arrays[1]).astype(U64)
     first = call.constants[0]
     assert isinstance(call.result, Tuple)
@@ -237,7 +244,8 @@ def _buckets_rule(
 
 
 def _jump(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return the bucket of each key; keys jump side by side until all are in one."""
+    """Return each key's bucket by the jump consistent hash; all keys are computed together until each has its
+    bucket."""
     count = call.constant(1)
     assert isinstance(count, int)
     values = columns.numpy_values(arrays[0])
@@ -261,7 +269,7 @@ def _define(
     kernel: Callable[[list[pa.Array], scalar.Invocation], pa.Array],
     count: int | tuple[int, int | None],
 ) -> scalar.ScalarDefinition:
-    """Define a function of a curve."""
+    """Define a function of a space-filling curve, or of buckets, from its type rule and kernel."""
     return scalar.define(name, rule, kernel, count=count)
 
 

@@ -25,7 +25,7 @@ def _hash(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
 
 
 def _resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve xxHash64Spark(text): no value is NULL."""
+    """Resolve xxHash64Spark(text): Int64, never NULL. NULL gives the seed 42. Raises IllegalTypeOfArgument."""
     given = arguments[0].type
     seed = pa.scalar(_SEED, pa.int64())
     if isinstance(plain(given), Nothing):
@@ -36,7 +36,7 @@ def _resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         return call
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Hash the texts, and put the seed where there is none."""
+        """Hash the texts; a NULL gives the seed."""
         return pc.fill_null(call.kernel(values, rows, environment), seed)
 
     return ScalarCall(name, INT64, kernel)

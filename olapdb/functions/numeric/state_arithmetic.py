@@ -45,7 +45,7 @@ def resolve(name: str, operation: str, arguments: Sequence[Argument]) -> ScalarC
 
 
 def _aggregate(state: AggregateFunction) -> Aggregate:
-    """Return the aggregate whose states a type has."""
+    """Return the aggregate function, resolved, whose states a type holds."""
     parameters = [parse_parameter(parameter) for parameter in state.parameters]
     return resolve_aggregate(state.function, parameters, state.arguments)
 
@@ -59,7 +59,7 @@ def _sum(name: str, left: AggregateFunction, right: AggregateFunction) -> Scalar
     aggregate = _aggregate(left)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Merge the states of each row."""
+        """Merge the two states of each row."""
         return _merged(aggregate, *(columns.as_array(value, rows) for value in values))
 
     return ScalarCall(name, left, kernel)
@@ -68,7 +68,11 @@ def _sum(name: str, left: AggregateFunction, right: AggregateFunction) -> Scalar
 def _product(
     name: str, state: AggregateFunction, arguments: Sequence[Argument], number: int
 ) -> ScalarCall:
-    """Return the call that merges each state with itself, by squaring."""
+    """Return the call that merges each state with itself as often as the constant argument `number` says, by repeated
+    doubling.
+
+    Raises IllegalColumn for a number that is no constant; its kernel MemoryLimitExceeded for states that grow too
+    large."""
     constant = arguments[number].constant
     factor = None if constant is None else constant.as_py()
     if factor is None:
@@ -78,7 +82,7 @@ def _product(
     aggregate = _aggregate(state)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Return as many merged states of each row as the factor says."""
+        """Merge each row's state with itself by repeated doubling; a factor of 0 gives the empty state."""
         power, left = columns.as_array(values[1 - number], rows), factor
         bytes_max = max(_GROWN_BYTES_MAX, _GROWTH_MAX * power.nbytes)
         empty = [pa.nulls(0, argument.arrow) for argument in state.arguments]

@@ -31,12 +31,12 @@ def _rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument])
 
 
 def _points(points: Sequence[Pair]) -> list[str]:
-    """Return points as texts, with six digits as C++ writes them."""
+    """Return points as `x,y` texts with at most six significant digits, as C++ writes them."""
     return [f"{x:g},{y:g}" for x, y in points]
 
 
 def _element(value: object, label: str, style: str) -> str:
-    """Return the elements of a shape."""
+    """Return the SVG elements of a shape of the kind `label`, with the style."""
     if label == "Point":
         ((x, y),) = shape_rings.nested_points(value)
         return f'<circle cx="{x:g}" cy="{y:g}" r="{_RADIUS}" style="{style}"/>'
@@ -57,7 +57,7 @@ def _element(value: object, label: str, style: str) -> str:
 
 
 def _path(polygon: list[object], style: str) -> str:
-    """Return the path of a polygon with its holes."""
+    """Return the SVG path of a polygon with its holes."""
     placed = [
         shape_rings.corrected(shape_rings.nested_points(ring), hole=at > 0)
         for at, ring in enumerate(polygon)
@@ -67,11 +67,11 @@ def _path(polygon: list[object], style: str) -> str:
 
 
 def _kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return the elements of each row's shape."""
+    """Return the SVG elements of each row's shape: the kernel of svg."""
     label = shape_of(call.types[0])
 
     def of_row(value: object, style: bytes = b"") -> bytes:
-        """Return the elements of one shape."""
+        """Return the SVG elements of one shape as bytes."""
         text = style.decode("utf-8", "surrogateescape")
         return _element(value, label, text).encode("utf-8", "surrogateescape")
 

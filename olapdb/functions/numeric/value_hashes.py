@@ -46,12 +46,12 @@ _Keyed = Callable[[HashedValues, Key], np.ndarray]
 
 
 def _unkeyed(hashed: _Unkeyed) -> _Keyed:
-    """Return the hash with a key that does not count."""
+    """Return `hashed` as a function with a key, which it ignores."""
     return lambda values, key: hashed(values)
 
 
 def _by_city(first: np.ndarray, second: np.ndarray, key: Key) -> np.ndarray:
-    """Join two hashes as CityHash does."""
+    """Join two hashes as CityHash does; the key does not count."""
     return city_combined(first, second)
 
 
@@ -63,7 +63,7 @@ def _by_murmur(first: np.ndarray, second: np.ndarray, key: Key) -> np.ndarray:
 
 
 def _by_itself(hashed: _Keyed) -> Callable[[np.ndarray, np.ndarray, Key], np.ndarray]:
-    """Return the join that hashes the bytes of two hashes."""
+    """Return the join of two hashes that hashes their bytes, one behind the other, by `hashed`."""
     return lambda first, second, key: hashed(pairs_of(first, second), key)
 
 
@@ -77,10 +77,10 @@ def _half_md5(values: HashedValues) -> np.ndarray:
 
 
 def _refused(language: str) -> Callable[[np.ndarray, np.ndarray, Key], np.ndarray]:
-    """Return the join of a hash that takes one value only."""
+    """Return the join of a hash that takes one value only: it raises UnsupportedMethod. `language` names the hash."""
 
     def joined(first: np.ndarray, second: np.ndarray, key: Key) -> np.ndarray:
-        """Raise UnsupportedMethod."""
+        """Raise UnsupportedMethod, since the hash takes one value only."""
         raise UnsupportedMethod(f"{language} hash is not combineable for multiple arguments.")
 
     return joined
@@ -107,10 +107,9 @@ def _java_number(array: pa.Array, data_type: DataType) -> np.ndarray | None:
 
 
 def _java_utf16(values: HashedValues) -> np.ndarray:
-    """Return Java's hash of UTF-16 texts without their mark of byte order; uint32.
+    """Return Java's hash of UTF-16 texts, without their byte order mark; uint32.
 
-    Raises BadArguments for an odd number of bytes.
-    """
+    Raises BadArguments for an odd number of bytes."""
     marked = (values.lengths >= 2) & (values.word(0, 2) == U64(0xFEFF))
     skipped = np.where(marked, 2, 0)
     values = HashedValues(values.data, values.starts + skipped, values.lengths - skipped)
@@ -120,7 +119,7 @@ def _java_utf16(values: HashedValues) -> np.ndarray:
 
 
 def _hive(values: HashedValues) -> np.ndarray:
-    """Return Java's hash without its sign; uint32."""
+    """Return Hive's hash of each value: Java's hash without the sign bit; uint32."""
     return murmur_hashes.java_hash(values) & np.uint32(0x7FFFFFFF)
 
 
@@ -129,7 +128,7 @@ def _of(
     joined: Callable[[np.ndarray, np.ndarray, Key], np.ndarray],
     result: DataType = UINT64,
 ) -> AnyHash:
-    """Return a hash of any values without a key."""
+    """Return the hash of any values, without a key, from the hash of byte strings and the join of two hashes."""
     return AnyHash(_unkeyed(hashed), joined, result=result)
 
 

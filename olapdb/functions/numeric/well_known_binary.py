@@ -55,14 +55,14 @@ _POINT_BYTES = 16
 
 
 class _Reader:
-    """A reader of the shapes of one text of bytes; what follows the shape is not read."""
+    """A reader of one shape in bytes; bytes behind the shape are not read."""
 
     def __init__(self, data: bytes) -> None:
         """Begin at the first byte."""
         self.data, self.at = data, 0
 
     def take(self, layout: str) -> tuple[int, ...]:
-        """Return the numbers of a layout of `struct`. Raises CannotReadAllData."""
+        """Read the next bytes as numbers in a `struct` layout, and go beyond them. Raises CannotReadAllData."""
         size = struct.calcsize(layout)
         if len(self.data) - self.at < size:
             raise CannotReadAllData(
@@ -72,7 +72,7 @@ class _Reader:
         return struct.unpack_from(layout, self.data, self.at - size)
 
     def head(self) -> tuple[str, int]:
-        """Return the byte order, as `struct` writes it, and the number of the next shape.
+        """Read the head of a shape: return its byte order, as `struct` writes it, and the code of its kind.
 
         Raises BadArguments and CannotReadAllData."""
         flag = self.data[self.at] if self.at < len(self.data) else -1
@@ -86,20 +86,20 @@ class _Reader:
         return order, code
 
     def count(self, order: str) -> int:
-        """Return how many elements follow. Raises TooLargeArray and CannotReadAllData."""
+        """Read how many elements follow. Raises TooLargeArray and CannotReadAllData."""
         (count,) = self.take(f"{order}I")
         if count > _COUNT_MAX:
             raise TooLargeArray(f"Too many elements in a WKB geometry: {count} > {_COUNT_MAX}.")
         return count
 
     def points(self, order: str, count: int) -> list[object]:
-        """Return points as dictionaries of their fields, as Arrow takes them."""
+        """Read `count` points; return each as a dictionary of its fields, as Arrow takes it."""
         x, y = (POINT.arrow.field(at).name for at in range(2))
         numbers = self.take(f"{order}{2 * count}d")
         return [{x: a, y: b} for a, b in zip(numbers[::2], numbers[1::2], strict=True)]
 
     def body(self, order: str, code: int) -> object:
-        """Return the shape behind its head. Raises BadArguments for a member of another shape."""
+        """Read the shape of kind `code` that follows its head. Raises BadArguments for a member of another kind."""
         if code == _CODES[POINT]:
             return self.points(order, 1)[0]
         count = self.count(order)
@@ -137,7 +137,7 @@ def _read_any(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
 
 
 def _read(name: str, data: bytes, shape: DataType) -> object:
-    """Return the shape in the bytes. Raises BadArguments for another one."""
+    """Return the shape of kind `shape` in the bytes, for the function `name`. Raises BadArguments for another kind."""
     reader = _Reader(data)
     order, code = reader.head()
     value = reader.body(order, code)
@@ -147,7 +147,7 @@ def _read(name: str, data: bytes, shape: DataType) -> object:
 
 
 def _reading(shape: DataType) -> scalar.ScalarDefinition:
-    """Return the definition of the function that reads bytes of a shape."""
+    """Return the definition of the function, such as readWKBPoint, that reads bytes as the shape."""
     name = f"readWKB{shape.name}"
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
@@ -165,26 +165,26 @@ def _reading(shape: DataType) -> scalar.ScalarDefinition:
 
 
 def _fixed(numbers: np.ndarray, width: int) -> pa.Array:
-    """Return the bytes of numbers, `width` of them an element, as binary."""
+    """Return numbers as Arrow binary values of `width` bytes each."""
     data = pa.py_buffer(np.ascontiguousarray(numbers).tobytes())
     rows = data.size // width
     return pa.Array.from_buffers(pa.binary(width), rows, [None, data]).cast(pa.binary())
 
 
 def _head(code: int) -> bytes:
-    """Return the first bytes of a shape, least byte first."""
+    """Return the first bytes of a shape: the mark of little-endian order, then the code of its kind."""
     return struct.pack("<BI", 1, code)
 
 
 def _counted(head: bytes, offsets: np.ndarray, elements: pa.Array) -> pa.Array:
-    """Return lists of elements as bytes: the head, how many there are, and they."""
+    """Return each list of elements as bytes: the head, the number of elements, then the elements."""
     counts = _fixed(np.diff(offsets).astype("<u4"), 4)
     joined = pc.binary_join(columns.lists_from(offsets, elements), b"")
     return pc.binary_join_element_wise(pa.scalar(head), counts, joined, pa.scalar(b""))
 
 
 def _polygons(array: pa.Array) -> pa.Array:
-    """Return polygons as bytes; one that has an empty ring alone has no rings."""
+    """Return polygons as WKB; a polygon whose only ring is empty is written without rings."""
     offsets, rings = columns.elements_of(array)
     ring_offsets, points = columns.elements_of(rings)
     texts = _counted(b"", ring_offsets, _points(points))
@@ -197,13 +197,13 @@ def _polygons(array: pa.Array) -> pa.Array:
 
 
 def _points(array: pa.Array) -> pa.Array:
-    """Return the 16 bytes of each point."""
+    """Return the 16 bytes of each point: its two coordinates as Float64, little-endian."""
     numbers = np.stack([columns.numpy_values(field) for field in columns.struct_fields(array)], 1)
     return _fixed(numbers.astype("<f8"), _POINT_BYTES)
 
 
 def _shapes(array: pa.Array, code: int) -> pa.Array:
-    """Return the bytes of shapes of one number."""
+    """Return shapes of the kind `code` as WKB."""
     if code == _CODES[POINT]:
         return pc.binary_join_element_wise(pa.scalar(_head(code)), _points(array), pa.scalar(b""))
     if code == _CODES[POLYGON]:
@@ -222,7 +222,7 @@ def _write_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argu
 
 
 def _write(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return the bytes of each shape."""
+    """Return each shape as WKB: the kernel of wkb."""
     return columns.text(_shapes(arrays[0], _CODES[call.types[0]]))
 
 

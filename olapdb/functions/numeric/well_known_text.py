@@ -56,22 +56,22 @@ class _Reader:
         self.text, self.tokens, self.at = text, _TOKEN.findall(text), 0
 
     def error(self, problem: str) -> CannotParse:
-        """Return the error that the text is wrong."""
+        """Return a CannotParse error that shows the text and names the problem."""
         return CannotParse(f"Cannot parse WKT string {self.text!r}: {problem}.")
 
     def take(self, token: str) -> bool:
-        """Return whether the next token is this one, in any case; then go beyond it."""
+        """Go beyond the next token if it is this one, in any case; return whether it was."""
         is_next = self.at < len(self.tokens) and self.tokens[self.at].upper() == token
         self.at += is_next
         return is_next
 
     def expect(self, token: str) -> None:
-        """Go beyond a token. Raises CannotParse for another one."""
+        """Go beyond the next token, which must be this one. Raises CannotParse for another one."""
         if not self.take(token):
             raise self.error(f"expected {token!r}")
 
     def point(self) -> tuple[float, float]:
-        """Read two numbers. Raises CannotParse."""
+        """Read a point, two numbers. Raises CannotParse."""
         numbers = self.tokens[self.at : self.at + 2]
         self.at += 2
         try:
@@ -101,7 +101,7 @@ class _Reader:
 
 
 def _read(text: str, shape: DataType) -> object:
-    """Return the shape of a text, as tuples and lists. Raises CannotParse."""
+    """Return the shape of kind `shape` that a text denotes, as tuples and lists. Raises CannotParse."""
     reader = _Reader(text)
     if not reader.take(_KEYWORDS[shape.name]):
         raise reader.error(f"it should start with {_KEYWORDS[shape.name]}")
@@ -126,7 +126,7 @@ def _read(text: str, shape: DataType) -> object:
 
 
 def _reading(shape: DataType) -> scalar.ScalarDefinition:
-    """Return the definition of the function that reads texts of a shape."""
+    """Return the definition of the function, such as readWKTPoint, that reads texts as the shape."""
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
         """Return the shape; raise IllegalTypeOfArgument for what is no text."""
@@ -145,7 +145,7 @@ def _reading(shape: DataType) -> scalar.ScalarDefinition:
 
 
 def _any_shape(text: str) -> tuple[DataType, object]:
-    """Return the type and the value of a text of any shape. Raises BadArguments and CannotParse."""
+    """Return the type and the value of a text of any shape but a ring. Raises BadArguments and CannotParse."""
     reader = _Reader(text)
     for shape in (s for s in GEOMETRIES if s != RING):
         if reader.take(_KEYWORDS[shape.name]):
@@ -182,7 +182,7 @@ def _with_fields(value: object, fields: tuple[str, str]) -> object:
 
 
 def _number_texts(numbers: pa.Array) -> pa.Array:
-    """Return numbers with six digits at most; each distinct one is written once."""
+    """Return numbers as texts with at most six significant digits; each distinct number is written once."""
     distinct, places = np.unique(columns.numpy_values(numbers), return_inverse=True)
     texts = pa.array([f"{number:.6g}" for number in distinct], pa.string())
     return texts.take(pa.array(places))
@@ -205,13 +205,13 @@ def _closed(offsets: np.ndarray, points: pa.Array) -> tuple[np.ndarray, pa.Array
 
 
 def _bracketed(offsets: np.ndarray, texts: pa.Array) -> pa.Array:
-    """Return the texts of each list in brackets."""
+    """Return the texts of each list joined by commas in brackets."""
     joined = pc.binary_join(columns.lists_from(offsets, texts), ",")
     return pc.binary_join_element_wise("(", joined, ")", "")
 
 
 def _without_empty(offsets: np.ndarray, texts: pa.Array) -> tuple[np.ndarray, pa.Array]:
-    """Return the texts of lists whose first one is "()" as empty lists."""
+    """Return the lists, by offsets and texts, where a list whose first text is "()" becomes empty."""
     sizes = np.diff(offsets)
     empty = np.zeros(len(sizes), bool)
     filled = np.flatnonzero(sizes)
@@ -221,7 +221,7 @@ def _without_empty(offsets: np.ndarray, texts: pa.Array) -> tuple[np.ndarray, pa
 
 
 def _shape_texts(array: pa.Array, shape: str) -> pa.Array:
-    """Return the texts of shapes without the word before them."""
+    """Return the texts of shapes without the word before them, such as ((0 0,1 0,1 1))."""
     levels: list[np.ndarray] = []
     while pa.types.is_list(array.type):
         offsets, array = columns.elements_of(array)
@@ -249,7 +249,7 @@ def _write_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argu
 
 
 def _write(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return the text of each shape."""
+    """Return the text of each shape: the kernel of wkt."""
     shape = shape_of(call.types[0])
     return pc.binary_join_element_wise(_KEYWORDS[shape], _shape_texts(arrays[0], shape), "")
 

@@ -25,7 +25,8 @@ UNARY = ("negate", "abs", "sign")
 
 
 def with_wide(definition: ScalarDefinition) -> ScalarDefinition:
-    """Return the definition of a function of `BINARY` or `UNARY` with calls of wide integers."""
+    """Return the definition of an arithmetic function that takes wide integers too; a function not in BINARY or
+    UNARY as given."""
     if definition.name not in BINARY + UNARY:
         return definition
     rule = _unary_rule if definition.name in UNARY else _binary_rule
@@ -33,7 +34,7 @@ def with_wide(definition: ScalarDefinition) -> ScalarDefinition:
     operation = definition.name
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call here if an argument is a wide integer."""
+        """Resolve the call with wide arithmetic if an argument is a wide integer, else as the given definition does."""
         if not any(isinstance(plain(a.type), WideNumber) for a in arguments):
             return definition.resolver(name, arguments)
         return scalar.standard_call(name, arguments, rule(operation), kernel(operation))
@@ -61,10 +62,10 @@ def _binary_rule(operation: str) -> Callable[..., DataType]:
 
 
 def _unary_rule(operation: str) -> Callable[..., DataType]:
-    """Return the type rule of negate, with a sign, or abs, without."""
+    """Return the type rule of negate (signed), abs (unsigned) or sign (Int8)."""
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        """Return the result's type."""
+        """Return the result's type: Int8 for sign, else an integer of the argument's width."""
         assert isinstance(types[0], WideNumber)
         if operation == "sign":
             return INT8
@@ -74,7 +75,7 @@ def _unary_rule(operation: str) -> Callable[..., DataType]:
 
 
 def _unary(operation: str) -> Callable[[list[pa.Array], Invocation], pa.Array]:
-    """Return the kernel of negate, abs or sign."""
+    """Return the kernel of `operation`, which is negate, abs or sign, on wide integers."""
     change = wide_numbers.negated if operation == "negate" else wide_numbers.magnitudes
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
@@ -89,7 +90,7 @@ def _unary(operation: str) -> Callable[[list[pa.Array], Invocation], pa.Array]:
 
 
 def _binary(operation: str) -> Callable[[list[pa.Array], Invocation], pa.Array]:
-    """Return the kernel of an operation on two integers."""
+    """Return the kernel of an arithmetic operation on two integers, one of them wide."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         """Compute in 256 bits and wrap; raise IllegalDivision for a divisor of 0."""
@@ -126,7 +127,7 @@ def _binary(operation: str) -> Callable[[list[pa.Array], Invocation], pa.Array]:
 def by_python_integers(
     function: np.ufunc, arrays: Sequence[pa.Array], result: WideNumber
 ) -> pa.Array:
-    """Return a function of whole numbers, such as numpy's gcd, of two integers of any width.
+    """Return `function` of two integers of any width, such as numpy's gcd, computed on Python's integers.
 
     Raises IllegalDivision for a 0, and DecimalOverflow for the least number of the result's type."""
     sides = [wide_numbers.python_integers(wide_numbers.limbs_of(array)) for array in arrays]
@@ -139,7 +140,8 @@ def by_python_integers(
 
 
 def _meets_in_128_bits(types: Sequence[DataType]) -> bool:
-    """Return whether ClickHouse divides two numbers as Int128: one of them has a sign."""
+    """Return whether ClickHouse divides two numbers as Int128: the wider one has 128 bits, and at least one is
+    signed."""
     kinds = [t for t in types if isinstance(t, Integer | WideNumber)]
     return max(t.bits for t in kinds) == 128 and any(t.signed for t in kinds)
 
@@ -159,7 +161,7 @@ def _quotients(arrays: list[pa.Array]) -> pa.Array:
 
 
 def _column(limbs: np.ndarray, result: DataType) -> pa.Array:
-    """Return limbs as a column of the result's type, of any width."""
+    """Return limbs, the 64-bit words of integers, as a column of the result's type."""
     if isinstance(result, WideNumber):
         return wide_numbers.column_of(limbs, result)
     assert isinstance(result, Integer)

@@ -23,13 +23,13 @@ _WORD = 64
 
 
 def with_wide(definition: ScalarDefinition) -> ScalarDefinition:
-    """Return the definition of a function of bits with calls of wide integers."""
+    """Return the definition of a function of bits that takes wide integers too."""
     name = definition.name
     if name not in (*_ALL, "bitTestAll", "bitTestAny"):
         return definition
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call here if an argument is a wide integer."""
+        """Resolve the call for wide integers if an argument is one, else as the given definition does."""
         if not any(isinstance(plain(a.type), WideNumber) for a in arguments):
             return definition.resolver(spelt, arguments)
         rule, kernel = _rule, _shift if name in _SHIFTS else _bits
@@ -39,10 +39,10 @@ def with_wide(definition: ScalarDefinition) -> ScalarDefinition:
 
 
 def _rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    """Return the wider operand's type, signed if one is; a small integer for counted bits.
+    """Return the wider operand's type, signed if one is; a small integer for a count of bits.
 
-    Raises IllegalTypeOfArgument beside other types than integers, and NotSupportedError, as
-    ClickHouse, for tests and a wide number of places."""
+    Raises IllegalTypeOfArgument for operands other than integers. As ClickHouse, raises NotSupportedError for tests
+    of bits and for a wide number of places to shift."""
     numbers = [as_number(t) for t in types]
     for number in numbers:
         if not isinstance(number, Integer | WideNumber):
@@ -59,13 +59,13 @@ def _rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument])
 
 
 def _limbs(array: pa.Array) -> np.ndarray:
-    """Return integers or Bools as limbs."""
+    """Return integers or Bools as limbs: 64-bit words, the lowest first."""
     whole = array.cast(pa.uint8()) if pa.types.is_boolean(array.type) else array
     return wide_numbers.limbs_of(whole)
 
 
 def _bits(name: str) -> scalar.Kernel:
-    """Return the kernel of an operation on all bits, or of a count of set bits."""
+    """Return the kernel of the function `name` on wide integers: an operation on all bits, or the count of set bits."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         """Combine, invert or count the bits."""
@@ -84,7 +84,7 @@ def _bits(name: str) -> scalar.Kernel:
 
 
 def _shift(name: str) -> scalar.Kernel:
-    """Return the kernel of a shift."""
+    """Return the kernel of bitShiftLeft or bitShiftRight, by `name`, on wide integers."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         """Shift each number; by its width or more gives 0. Raises ArgumentOutOfBound for places
@@ -116,7 +116,8 @@ def _right(limbs: np.ndarray, count: np.ndarray) -> np.ndarray:
 
 
 def _gathered(limbs: np.ndarray, words: np.ndarray, bits: np.ndarray) -> np.ndarray:
-    """Return the 256 bits that begin `bits` above limb `words`; the sign is above them, 0 below."""
+    """Return the 256 bits that begin at bit `bits` of limb number `words`; bits above the number repeat its sign,
+    bits below it are 0."""
     sign = np.where(wide_numbers.is_negative(limbs), ~np.uint64(0), np.uint64(0))
     above = np.repeat(sign[:, None], limbs.shape[1] + 1, axis=1)
     below = np.zeros_like(above)

@@ -96,7 +96,7 @@ def _to_16(v: HashedValues) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _mix_16(v: HashedValues, at: int | np.ndarray, secret: int) -> np.ndarray:
-    """Return the mix of the 16 bytes at `at` with those of the secret."""
+    """Return the folded product of the 16 bytes at `at` and the 16 bytes of the secret at `secret`."""
     return folded_product(
         v.word(at) ^ secret_word(secret), v.word(at + 8) ^ secret_word(secret + 8)
     )
@@ -109,7 +109,7 @@ def _mixed(
     second: int | np.ndarray,
     secret: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return both halves after the 16 bytes at `first` and at `second`."""
+    """Return the two halves of the state after the 16 bytes at `first` and those at `second`."""
     low, high = state
     low = (low + _mix_16(v, first, secret)) ^ (v.word(second) + v.word(second + 8))
     high = (high + _mix_16(v, second, secret + 16)) ^ (v.word(first) + v.word(first + 8))
@@ -117,7 +117,7 @@ def _mixed(
 
 
 def _joined(v: HashedValues, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the hash of the two halves of values of 17 to 240 bytes."""
+    """Return the final hash, of values of 17 to 240 bytes, from the two halves of the state."""
     length = v.lengths.astype(U64)
     return avalanche(low + high), U64(0) - avalanche(low * P1 + high * P4 + length * P2)
 

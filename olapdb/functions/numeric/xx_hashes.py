@@ -46,7 +46,7 @@ def xx_hash32(values: HashedValues) -> np.ndarray:
 
 
 def folded_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return the exclusive or of both halves of the 128-bit products."""
+    """Return the 128-bit products of words, folded: the exclusive or of their two halves."""
     mask = U64(0xFFFFFFFF)
     with np.errstate(over="ignore"):
         a_low, a_high, b_low, b_high = a & mask, a >> U64(32), b & mask, b >> U64(32)
@@ -94,14 +94,14 @@ def xxh3(values: HashedValues) -> np.ndarray:
 
 
 def avalanche64(total: np.ndarray) -> np.ndarray:
-    """Return XXH64's final mix."""
+    """Return XXH64's final mix (avalanche) of hashes."""
     total = (total ^ (total >> U64(33))) * P2
     total = (total ^ (total >> U64(29))) * P3
     return np.asarray(total ^ (total >> U64(32)))
 
 
 def avalanche(total: np.ndarray) -> np.ndarray:
-    """Return XXH3's final mix."""
+    """Return XXH3's final mix (avalanche) of hashes."""
     total = (total ^ (total >> U64(37))) * U64(0x165667919E3779F9)
     return np.asarray(total ^ (total >> U64(32)))
 
@@ -132,7 +132,7 @@ def _xxh3_to_16(v: HashedValues) -> np.ndarray:
 
 
 def _of_16(v: HashedValues, at: int | np.ndarray, secret: int) -> np.ndarray:
-    """Return the mix of the 16 bytes at `at` with those of the secret."""
+    """Return the folded product of the 16 bytes at `at` and the 16 bytes of the secret at `secret`."""
     return folded_product(
         v.word(at) ^ secret_word(secret), v.word(at + 8) ^ secret_word(secret + 8)
     )
@@ -169,7 +169,7 @@ def _xxh3_long(v: HashedValues) -> np.ndarray:
 
 
 def long_lanes(v: HashedValues) -> np.ndarray:
-    """Return the eight lanes after all of values of more than 240 bytes."""
+    """Return XXH3's eight lanes after all bytes of values of more than 240 bytes."""
     lanes = np.tile(np.array(_LONG_STARTS), (v.count, 1))
     for rows, block, at in HashedValues(v.data, v.starts, v.lengths - 1).blocks(64):
         stripe = at // 64 % 16
@@ -182,7 +182,8 @@ def long_lanes(v: HashedValues) -> np.ndarray:
 
 
 def merged_lanes(lanes: np.ndarray, secret: int, total: np.ndarray) -> np.ndarray:
-    """Return the hash of the lanes, by the secret from `secret` on."""
+    """Return the hash that the eight lanes give: folded products with the secret from `secret` on, added to `total`,
+    then mixed."""
     for pair in range(4):
         first = lanes[:, 2 * pair] ^ secret_word(secret + 16 * pair)
         total = total + folded_product(
@@ -226,7 +227,7 @@ def wy_hash64(values: HashedValues) -> np.ndarray:
 def _wy_end(
     v: HashedValues, a: np.ndarray, b: np.ndarray, seed: np.ndarray | np.uint64 = _W[0]
 ) -> np.ndarray:
-    """Return wyhash's last mix of two words."""
+    """Return wyhash's final mix of two words and the seed."""
     mixed = folded_product(a ^ _W[1], b ^ seed)
     return folded_product(_W[1] ^ v.lengths.astype(U64), mixed)
 

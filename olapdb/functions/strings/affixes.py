@@ -39,7 +39,7 @@ def _of_texts(*, end: bool) -> Kernel:
     """Return the kernel of startsWith, or with `end` of endsWith, of texts."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        """Return whether each string starts, or with `end` ends, with the bytes of its affix."""
+        """Return 1 where a string starts, or with `end` ends, with the bytes of its affix, else 0."""
         array, affix = (columns.text(a) for a in arrays)
         size, affix_size = slices.lengths_of(array), slices.lengths_of(affix)
         start = size - affix_size if end else np.zeros(len(array), np.int64)
@@ -53,16 +53,17 @@ def _of_texts(*, end: bool) -> Kernel:
 
 
 def _of_arrays(name: str, arguments: Sequence[Argument], *, end: bool) -> ScalarCall:
-    """Resolve the call for two arrays, whose elements are compared as their common type.
+    """Resolve startsWith, or with `end` endsWith, of two arrays; elements are compared as their common type, and NULL
+    equals NULL.
 
-    NULL equals NULL. Raises NoCommonType."""
+    Raises NoCommonType."""
     types = [plain(a.type) for a in arguments]
     shared = common_type(types)
     if shared is None:
         raise NoCommonType(f"There is no supertype for types {types[0]}, {types[1]}.")
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Return whether each array starts, or with `end` ends, with the elements of the other."""
+        """Return 1 where the first array starts, or with `end` ends, with the elements of the second, else 0."""
         constant = all(isinstance(value, pa.Scalar) for value in values)
         rows = 1 if constant else rows
         array, affix = (
@@ -86,7 +87,7 @@ def _of_arrays(name: str, arguments: Sequence[Argument], *, end: bool) -> Scalar
 
 
 def _affix(*, end: bool) -> Resolver:
-    """Return the resolver of startsWith, or with `end` of endsWith."""
+    """Return the resolver of startsWith, or with `end` of endsWith, of texts or of arrays."""
     of_texts = _of_texts(end=end)
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:

@@ -25,7 +25,7 @@ _ANCHORS = re.compile(r"\\[AbBzZ]|[\^$]")
 
 @dataclass(frozen=True)
 class PatternMatches:
-    """The matches of all texts: the row of each, and its texts, those of the groups behind the whole."""
+    """The matches of a pattern in all texts: the row of each match, its text, and the texts of its groups."""
 
     owners: np.ndarray
     texts: list[pa.Array]
@@ -33,15 +33,15 @@ class PatternMatches:
 
     @property
     def counts(self) -> np.ndarray:
-        """Return how many matches each row has."""
+        """The number of matches in each row."""
         return np.bincount(self.owners, minlength=self.rows)
 
 
 def all_matches(array: pa.Array, pattern: str, groups: int) -> PatternMatches | None:
-    """Return the matches with their first `groups` groups, or None where marks cannot find them.
+    """Return the matches with their first `groups` groups; None if they cannot be found by replacing them with marks.
 
-    That is a pattern that may match nothing, and texts that have nearly all control characters, of
-    which three are the marks. The pattern is one of Python that has so many groups."""
+    That is so for too many groups, for a pattern that may match nothing, and for texts that use nearly all control
+    characters, of which three are the marks. The pattern, one of Python, has that many groups."""
     if groups > _GROUPS_MAX or _may_be_empty(pattern):
         return None
     used = np.bincount(columns.bytes_of(array)[1], minlength=256)
@@ -62,7 +62,7 @@ def all_matches(array: pa.Array, pattern: str, groups: int) -> PatternMatches | 
 
 
 def _may_be_empty(pattern: str) -> bool:
-    """Return whether a match of the pattern may have no characters, at some place of a text."""
+    """Return whether the pattern may match the empty text at some place of a text."""
     simple = re.sub(r"\\[^AbBzZ]", "x", _CLASS.sub("x", pattern))
     try:
         return re.compile(_ANCHORS.sub("", simple)).match("") is not None
@@ -71,7 +71,7 @@ def _may_be_empty(pattern: str) -> bool:
 
 
 def cut(data: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> pa.Array:
-    """Return the texts that lie between these positions of the bytes."""
+    """Return one text for each pair of `starts` and `ends`, positions in the bytes `data`."""
     offsets = columns.offsets_from_counts(ends - starts)
     places = np.repeat(starts - offsets[:-1], ends - starts) + np.arange(offsets[-1])
     return columns.strings_from(offsets, data[places])

@@ -27,7 +27,8 @@ def text_rule(
     """
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        """Return the result; raise IllegalTypeOfArgument if any argument is of another type."""
+        """Return the type `result`; raise IllegalTypeOfArgument unless the arguments are `texts` strings, then
+        integers."""
         require(name, types[:texts], TEXT_TYPES, "a String")
         require(name, types[texts:], Integer, "an integer")
         return result
@@ -42,7 +43,8 @@ def place_rule(
     whole = text_rule(result, 2)
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        """Return the result; raise IllegalTypeOfArgument if any argument is of another type."""
+        """Return the type `result`; raise IllegalTypeOfArgument unless the arguments are two strings and an unsigned
+        place."""
         for place in types[2:]:
             if not isinstance(place, Integer) or place.signed:
                 raise illegal(name, place, "an unsigned integer")
@@ -63,7 +65,7 @@ def text_kernel(function: Callable[[pa.Array], pa.Array]) -> Kernel:
     """Return the kernel of a function of one string; `function` takes and returns its text array."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        """Apply the function to the first argument as text."""
+        """Convert the first argument to text and apply the function."""
         return function(columns.text(arrays[0]))
 
     return kernel

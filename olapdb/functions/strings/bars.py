@@ -20,7 +20,8 @@ _NUMBERS = (Integer, Float, Decimal, Boolean)
 
 
 def _bar(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve bar(x, min, max[, width]): a bar as long as x is between min and max.
+    """Resolve bar(x, min, max[, width]): a bar of `width` blocks where x reaches max, empty at min, in between in
+    proportion.
 
     Raises ArgumentOutOfBound."""
     constant = arguments[3].constant if len(arguments) > 3 else None

@@ -114,7 +114,7 @@ def _digits_without_leading_zeros(values: np.ndarray) -> pa.Array:
 
 
 def _significant_digits(raw: np.ndarray) -> pa.Array:
-    """Return the hexadecimal digits of byte rows without leading zero bytes, of the last always."""
+    """Return the hexadecimal digits of byte rows without leading zero bytes; the last byte is always written."""
     nonzero = (raw != 0) | (np.arange(raw.shape[1]) == raw.shape[1] - 1)
     keep = np.arange(raw.shape[1])[None, :] >= np.argmax(nonzero, axis=1)[:, None]
     keep = np.repeat(keep, 2, axis=1)

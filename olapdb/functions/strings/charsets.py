@@ -51,7 +51,8 @@ def _codec(name: bytes) -> codecs.CodecInfo:
 
 
 def _converted(text: bytes, source: bytes, target: bytes) -> bytes:
-    """Return a text in another character set; a character that it has not becomes byte 26."""
+    """Return a text converted from the character set `source` to `target`; a character that `target` lacks becomes
+    byte 26."""
     reader, writer = _codec(source), _codec(target)
     decoded = reader.decode(text, "replace")[0]
     if writer.name in _MARKED:
@@ -64,7 +65,7 @@ def _converted(text: bytes, source: bytes, target: bytes) -> bytes:
 
 
 def _encoded(letter: str, writer: codecs.CodecInfo) -> bytes:
-    """Return one character's bytes, byte 26 if the character set has it not."""
+    """Return one character's bytes in the writer's character set, byte 26 if the set lacks it."""
     try:
         return writer.encode(letter, "strict")[0]
     except UnicodeEncodeError:
@@ -74,10 +75,9 @@ def _encoded(letter: str, writer: codecs.CodecInfo) -> bytes:
 def _highlighted(
     text: bytes, needles: list[bytes], opening: bytes = b"<em>", closing: bytes = b"</em>"
 ) -> bytes:
-    """Return a text with all that any needle matches, in any case of ASCII, between tags.
+    """Return a text with each match of any needle, in any case of ASCII, between the tags `opening` and `closing`.
 
-    Matches that overlap or touch are one.
-    """
+    Matches that overlap or touch become one."""
     lowered = text.lower()
     covered = bytearray(len(text))
     for needle in needles:

@@ -30,7 +30,8 @@ Bytes = tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True)
 class _Cipher:
-    """What a function does: the direction, MySQL's rules of keys, NULL where it fails."""
+    """The variant of a cipher function: encrypt or decrypt, MySQL's rules of keys or not, NULL or an error for what
+    is not decrypted."""
 
     decrypt: bool = False
     mysql: bool = False
@@ -54,7 +55,7 @@ class _Cipher:
         return make_nullable(STRING) if self.or_null else STRING
 
     def kernel(self, arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Compute the rows of each key at once, and return them in their order.
+        """Encrypt or decrypt the rows of each key together, and return them in the order of the rows.
 
         Raises BadArguments for sizes that do not fit, OpensslError for what is not decrypted."""
         match = _MODE.fullmatch(str(call.constant(0)))
@@ -75,7 +76,8 @@ class _Cipher:
         return pa.concat_arrays(parts).take(pa.array(places))
 
     def _key(self, key: bytes, size: int) -> np.ndarray:
-        """Return the keys of the rounds; MySQL folds longer keys. Raises BadArguments."""
+        """Return the round keys of AES; MySQL's functions fold a key that is longer than `size` bytes. Raises
+        BadArguments for another size."""
         if self.mysql and len(key) > size:
             folded = np.zeros(size, np.uint8)
             for at in range(0, len(key), size):
@@ -89,14 +91,15 @@ class _Cipher:
 
 @dataclass(frozen=True)
 class _Run:
-    """The computation of the rows of one key."""
+    """The encryption or decryption of the rows that have one key."""
 
     mode: str
     keys: np.ndarray
     cipher: _Cipher
 
     def result(self, texts: list[pa.Array], rows: np.ndarray) -> pa.Array:
-        """Return the results for (text[, IV[, additional data]]); `rows` are their places."""
+        """Return the results for (text[, IV[, additional data]]); `rows` are the rows' positions in the block, for
+        errors."""
         data = columns.bytes_of(texts[0])
         vectors = columns.bytes_of(texts[1]) if len(texts) > 1 else _empty(len(rows))
         if self.mode == "gcm":
@@ -121,15 +124,16 @@ class _Run:
         sizes: np.ndarray,
         valid: np.ndarray | None,
     ) -> pa.Array:
-        """Return the bytes of the texts in the mode, the first `sizes` of each."""
+        """Run the mode over the texts' blocks and return the first `sizes` bytes of each; NULL where `valid` is
+        false."""
         blocks = cipher_modes.run(self.mode, given, self.keys, vectors, decrypt=self.cipher.decrypt)
         made = cipher_modes.Texts(blocks, given.starts, given.sizes)
         return columns.strings_from(*cipher_modes.in_bytes(made, sizes), valid)
 
     def _vectors(self, vectors: Bytes, rows: np.ndarray) -> np.ndarray:
-        """Return the IVs as blocks; an empty one is zeros, and MySQL cuts longer ones.
+        """Return the IVs as blocks of 16 bytes; an empty IV is zeros, and MySQL's functions cut longer ones.
 
-        Raises BadArguments, with the row, for one of another size, or for ECB."""
+        Raises BadArguments for an IV of another size, or one in the mode ECB."""
         offsets, data = vectors
         sizes = np.diff(offsets)
         longer = (sizes > _VECTOR_BYTES) & self.cipher.mysql
@@ -148,7 +152,8 @@ class _Run:
     def _unpadded(
         self, given: cipher_modes.Texts, vectors: np.ndarray, rows: np.ndarray
     ) -> pa.Array:
-        """Return texts without their padding. Raises OpensslError where there is none."""
+        """Decrypt texts and drop their PKCS#7 padding. A text without it raises OpensslError with its row, or
+        becomes NULL in tryDecrypt."""
         whole = given.sizes % 16 == 0
         blocks = cipher_modes.run(self.mode, given, self.keys, vectors, decrypt=True)
         filled = given.sizes > 0
@@ -164,7 +169,7 @@ class _Run:
     def _with_tag(
         self, data: Bytes, vectors: Bytes, additional: Bytes, rows: np.ndarray
     ) -> pa.Array:
-        """Return texts in GCM, with the tag behind them, or without it when decrypted.
+        """Encrypt texts in GCM with the tag behind them, or decrypt texts that have it.
 
         Raises BadArguments for sizes that do not fit, OpensslError for a wrong tag."""
         sizes = np.diff(vectors[0])
@@ -189,7 +194,8 @@ class _Run:
         return columns.strings_from(*cipher_modes.in_bytes(made, np.where(valid, sizes, 0)), valid)
 
     def _checked(self, right: np.ndarray, rows: np.ndarray, reason: str) -> np.ndarray:
-        """Return which rows are right. Raises OpensslError for others unless they become NULL."""
+        """Return `right` as given: it marks the rows that decrypted. Raises OpensslError for the first other one,
+        unless such rows become NULL."""
         if not right.all() and not self.cipher.or_null:
             row = int(rows[np.argmin(right)])
             raise OpensslError(f"Cannot decrypt. {reason}", hint="Use tryDecrypt.").at_row(row)
@@ -197,12 +203,12 @@ class _Run:
 
 
 def _empty(rows: int) -> Bytes:
-    """Return empty texts."""
+    """Return `rows` empty texts, as offsets and bytes."""
     return np.zeros(rows + 1, np.int64), np.zeros(0, np.uint8)
 
 
 def _no_blocks(rows: np.ndarray) -> np.ndarray:
-    """Return a block of zeros for each row."""
+    """Return a block of 16 zero bytes for each row."""
     return np.zeros((len(rows), 16), np.uint8)
 
 

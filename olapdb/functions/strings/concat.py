@@ -29,7 +29,7 @@ def _concat(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         return resolve_concatenation(name, arguments)
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Join the arguments of each row, as text."""
+        """Join the values of each row as text."""
         texts = [display_as_text(a, t, call) for a, t in zip(arrays, call.types, strict=True)]
         return pc.binary_join_element_wise(*texts, "") if len(texts) > 1 else texts[0]
 
@@ -39,7 +39,7 @@ def _concat(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _concat_with(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Join values as text, with the first argument between them: concatWithSeparator."""
+    """Join the values of each row as text, with the first argument between them: the kernel of concatWithSeparator."""
     texts = [display_as_text(a, t, call) for a, t in zip(arrays[1:], call.types[1:], strict=True)]
     if not texts:
         return pa.array([""] * call.rows, pa.string())

@@ -19,11 +19,11 @@ from olapdb.types import UINT64
 
 
 def _edits(left: np.ndarray, right: np.ndarray, ends: np.ndarray, *, swaps: bool) -> np.ndarray:
-    """Return the distances of rows of codes. `ends` has the lengths, shape (rows, 2).
+    """Return the edit distance of each row of codes. `ends` has the lengths, shape (rows, 2); with `swaps` exchanging
+    two neighbours is one edit.
 
-    One step takes a character of all left texts and a column of the table of Wagner and Fischer;
-    within it, an insertion follows from the running minimum of cost minus position.
-    """
+    One step takes a character of all left texts and a column of the table of Wagner and Fischer; within it, an
+    insertion follows from the running minimum of cost minus position."""
     rows, width = len(left), right.shape[1]
     positions = np.arange(width + 1, dtype=np.int32)
     costs = np.broadcast_to(positions, (rows, width + 1)).copy()
@@ -43,7 +43,7 @@ def _edits(left: np.ndarray, right: np.ndarray, ends: np.ndarray, *, swaps: bool
 
 
 def _distances(left: Codes, right: Codes, *, swaps: bool) -> np.ndarray:
-    """Return the distance of each row; int64."""
+    """Return the edit distance of each row's texts, computed in slices of bounded memory; int64."""
     if library() is not None:
         return text_pairs.edit_distances(left, right, swaps=swaps)
     ends = np.stack([np.diff(left[1]), np.diff(right[1])], axis=1)
@@ -54,7 +54,8 @@ def _distances(left: Codes, right: Codes, *, swaps: bool) -> np.ndarray:
 
 
 def _distance(name: str, *, utf8: bool = False, swaps: bool = False) -> scalar.Kernel:
-    """Return the kernel of a distance of bytes or code points."""
+    """Return the kernel of the function `name`: the edit distance in bytes, or with `utf8` in code points; `swaps`
+    as in `_edits`."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         """Compare the texts of each row; raise TooLargeStringSize for long ones."""

@@ -48,7 +48,7 @@ def _base58_encoded(value: bytes) -> bytes:
 
 
 def _base58_decoded(value: bytes) -> bytes:
-    """Return the bytes of a base58 text; raise ValueError for another character."""
+    """Return the bytes of a base58 text; raise ValueError for a character that is no digit of base58."""
     number = 0
     for character in value:
         number = number * 58 + _BASE58.index(character)
@@ -75,7 +75,8 @@ def _url_decoded(value: bytes) -> bytes:
 def _decoder(
     name: str, decode: Callable[[bytes], bytes], *, lenient: bool
 ) -> Callable[[bytes], bytes]:
-    """Return `decode` with IncorrectData for invalid text, or with `lenient` an empty result."""
+    """Return a function that decodes by `decode`: for a text at which that raises ValueError it raises
+    IncorrectData, or with `lenient` returns ""."""
 
     def decoded(value: bytes) -> bytes:
         """Decode one text; a bad one gives "" if `lenient`, else raises IncorrectData."""
@@ -91,7 +92,7 @@ def _decoder(
 
 
 def _crc(value: bytes, table: Sequence[int]) -> int:
-    """Return the checksum of a reflected polynomial, from its table of single bytes and the start 0."""
+    """Return the checksum of bytes by a reflected polynomial's table of single bytes, from the start value 0."""
     total = 0
     for byte in value:
         total = table[(total ^ byte) & 0xFF] ^ (total >> 8)
@@ -99,7 +100,7 @@ def _crc(value: bytes, table: Sequence[int]) -> int:
 
 
 def crc_table(polynomial: int) -> tuple[int, ...]:
-    """Return the checksums of all single bytes for a reflected polynomial."""
+    """Return the table of a reflected polynomial: the checksum of each of the 256 single bytes."""
     table = []
     for byte in range(256):
         for _ in range(8):
@@ -126,15 +127,15 @@ def _crc64(value: bytes) -> int:
 
 
 def _bin_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    """Return String; raise IllegalTypeOfArgument for values without a binary text."""
+    """Return String; raise IllegalTypeOfArgument unless a text, number, date, DateTime or UUID is given."""
     kinds = (*TEXT_TYPES, Integer, Float, Boolean, Date, DateTime, UUID, Decimal)
     scalar.require(name, types, kinds, "a String, number or date")
     return STRING
 
 
 def _bin(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return the binary digits of values: of integers without leading zero bytes, of texts and
-    floats those of all bytes in memory."""
+    """Return the binary digits of values: of integers without leading zero bytes, of texts, floats and other values
+    those of all bytes in memory."""
     array, data_type = arrays[0], call.types[0]
     if isinstance(data_type, TEXT_TYPES):
         offsets, data = columns.bytes_of(columns.binary(array))
@@ -186,7 +187,7 @@ def _unbin(value: bytes) -> bytes:
 
 
 def _mask_rule(result: Callable[[DataType], DataType]) -> scalar.TypeRule:
-    """Return the type rule of a function of one integer; `result` takes its type."""
+    """Return the type rule of a function of one integer; `result` maps the integer's type to the result type."""
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
         """Return the result's type; raise IllegalTypeOfArgument unless the argument is an

@@ -52,10 +52,11 @@ _IPV6_BYTES = FixedString(16)
 
 
 def _number_to_text(*, class_c: bool) -> scalar.Kernel:
-    """Return the kernel of IPv4NumToString; `class_c` writes xxx in place of the last octet."""
+    """Return the kernel of IPv4NumToString, or with `class_c` of IPv4NumToStringClassC, which writes xxx for the
+    last octet."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Write four numbers with dots between them."""
+        """Write each UInt32 as four numbers with dots between them."""
         texts = ipv4_texts(columns.wrapped(arrays[0], pa.uint32()))
         return pc.replace_substring_regex(texts, r"[0-9]+$", "xxx") if class_c else texts
 
@@ -74,10 +75,11 @@ def _refuse_bad(array: pa.Array, bad: np.ndarray, kind: type[DataError], name: s
 
 
 def _text_to_number(otherwise: str) -> scalar.Kernel:
-    """Return the kernel of IPv4StringToNum; `otherwise` is "", "Null" or "Default"."""
+    """Return the kernel of IPv4StringToNum. `otherwise` says what a bad text gives: "" an error, "Null" NULL,
+    "Default" 0."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Parse addresses; raise CannotParseIPv4 for the first text that is none."""
+        """Parse addresses to UInt32; with `otherwise` "" raise CannotParseIPv4 for the first bad text."""
         numbers, fine = parsed_ipv4(arrays[0])
         if not otherwise:
             _refuse_bad(arrays[0], ~fine, CannotParseIPv4, "IPv4")
@@ -87,10 +89,11 @@ def _text_to_number(otherwise: str) -> scalar.Kernel:
 
 
 def _text_to_bytes(otherwise: str) -> scalar.Kernel:
-    """Return the kernel of IPv6StringToNum; `otherwise` is "", "Null" or "Default"."""
+    """Return the kernel of IPv6StringToNum. `otherwise` says what a bad text gives: "" an error, "Null" NULL,
+    "Default" 16 zero bytes."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Parse addresses; raise CannotParseIPv6 for the first text that is none."""
+        """Parse addresses to 16 bytes; with `otherwise` "" raise CannotParseIPv6 for the first bad text."""
         addresses = parsed_ipv6(arrays[0])
         if not otherwise:
             _refuse_bad(arrays[0], np.asarray(addresses.is_null()), CannotParseIPv6, "IPv6")
@@ -102,10 +105,10 @@ def _text_to_bytes(otherwise: str) -> scalar.Kernel:
 def _nullable(
     result: DataType, kernel: scalar.Kernel
 ) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """Return the resolver of a function of a text whose result is always Nullable."""
+    """Return the resolver of a function of one text with the kernel; its result is always Nullable(`result`)."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call as that of `result`, made Nullable."""
+        """Resolve the call as a function with the type `result`, and make the result Nullable."""
         call = scalar.standard_call(name, arguments, text_rule(result), kernel)
         return replace(call, type=make_nullable(call.type))
 
@@ -113,17 +116,17 @@ def _nullable(
 
 
 def _is_ipv4(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return whether texts are IPv4 addresses: isIPv4String."""
+    """Return 1 where a text is an IPv4 address, else 0: the kernel of isIPv4String."""
     return columns.from_values(parsed_ipv4(arrays[0])[1], pa.uint8())
 
 
 def _is_ipv6(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return whether texts are IPv6 addresses: isIPv6String."""
+    """Return 1 where a text is an IPv6 address, else 0: the kernel of isIPv6String."""
     return parsed_ipv6(arrays[0], maps_ipv4=False).is_valid().cast(pa.uint8())
 
 
 def _bytes_to_text(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return the texts of 16 bytes: IPv6NumToString."""
+    """Return the texts of IPv6 addresses from their 16 bytes: the kernel of IPv6NumToString."""
     return ipv6_texts(arrays[0])
 
 
@@ -160,7 +163,8 @@ def _cut_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argume
 
 
 def _cut(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return the texts of addresses whose last bytes are zero: cutIPv6."""
+    """Return the texts of IPv6 addresses whose last bytes, as many as the arguments say, are set to zero: the kernel
+    of cutIPv6."""
     raw = fixed_bytes(arrays[0]).copy()
     mapped = _is_mapped(raw)
     if_ipv6, if_ipv4 = (columns.numpy_values(counts).astype(np.int64) for counts in arrays[1:])
@@ -170,7 +174,7 @@ def _cut(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
 
 
 def _is_mapped(raw: np.ndarray) -> np.ndarray:
-    """Return which rows of 16 bytes stand for IPv4 addresses."""
+    """Return which rows of 16 bytes are IPv4 addresses mapped to IPv6 (::ffff:0:0/96)."""
     return np.asarray((raw[:, :12] == np.frombuffer(MAPPED, np.uint8)).all(axis=1))
 
 
@@ -178,11 +182,11 @@ def _is_mapped(raw: np.ndarray) -> np.ndarray:
 
 
 def _range_rule(kind: DataType) -> scalar.TypeRule:
-    """Return the type rule of a function of an address and a prefix length: a pair of addresses."""
+    """Return the type rule of a function of an address of type `kind` and a prefix length: a pair of addresses."""
     taken = UINT32 if kind == IPV4 else _IPV6_BYTES
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        """Return the pair; raise IllegalTypeOfArgument for other arguments."""
+        """Return a pair of addresses; raise IllegalTypeOfArgument unless an address and a prefix length are given."""
         if types[0] not in (kind, taken) or types[1] != UINT8:
             raise IllegalTypeOfArgument(f"{name} takes an {kind} and a UInt8.")
         return Tuple((kind, kind))
@@ -224,7 +228,7 @@ def _in_range_rule(
 
 
 def _in_range(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return whether addresses lie in subnets: isIPAddressInRange. Raises CannotParse."""
+    """Return 1 where an address lies in the subnet, else 0: the kernel of isIPAddressInRange. Raises CannotParse."""
     address, is_ipv4 = _addresses(arrays[0], call.types[0])
     network, network_is_ipv4, lengths = _subnets(arrays[1])
     mask = _prefix_mask(lengths + np.where(network_is_ipv4, 96, 0))
@@ -233,7 +237,7 @@ def _in_range(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
 
 
 def _addresses(array: pa.Array, data_type: DataType) -> tuple[np.ndarray, np.ndarray]:
-    """Return the 16 bytes of addresses, and which were written as IPv4; raise CannotParse."""
+    """Return the 16 bytes of each address, and a mask of those written as IPv4; raise CannotParse."""
     if isinstance(data_type, IPv4):
         return fixed_bytes(mapped_ipv4(array)), np.ones(len(array), bool)
     if isinstance(data_type, IPv6):
@@ -248,8 +252,9 @@ def _addresses(array: pa.Array, data_type: DataType) -> tuple[np.ndarray, np.nda
 
 
 def _subnets(array: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the 16 bytes of subnets such as 10.0.0.0/8, which were written as IPv4, and the lengths
-    of their prefixes; raise CannotParse. Each distinct text is parsed once."""
+    """Return for subnets such as 10.0.0.0/8 their 16 bytes, a mask of those written as IPv4, and the prefix lengths.
+
+    Each distinct text is parsed once. Raises CannotParse."""
     encoded = array.dictionary_encode()
     networks = [_subnet(text) for text in encoded.dictionary.to_pylist()]
     codes = columns.numpy_values(encoded.indices)
@@ -259,7 +264,7 @@ def _subnets(array: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _subnet(text: str) -> tuple[bytes, bool, int]:
-    """Return the 16 bytes of a subnet, whether it is one of IPv4, and the length of its prefix.
+    """Return the 16 bytes of a subnet, whether it is written as IPv4, and its prefix length.
 
     Raises CannotParse."""
     try:

@@ -24,7 +24,8 @@ _ALIKE = 0.7
 
 
 def _slice_counts(left: np.ndarray, right: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """Return Jaro's numbers of rows of codes, shape (rows, 3). `ends` has the lengths, shape (rows, 2).
+    """Return for each row of codes how many are common, transposed, and in the common prefix; shape (rows, 3). `ends`
+    has the lengths, shape (rows, 2).
 
     One step compares a character of all left texts with one place of all right ones."""
     reach = np.maximum(ends.max(axis=1) // 2 - 1, 0)
@@ -45,7 +46,8 @@ def _slice_counts(left: np.ndarray, right: np.ndarray, ends: np.ndarray) -> np.n
 
 
 def _counts(left: Codes, right: Codes, ends: np.ndarray) -> np.ndarray:
-    """Return how many codes of each row are common, at another place, and equal at the beginning."""
+    """Return three counts for each row: common codes, transposed ones, and codes of the common prefix, computed in
+    slices of bounded memory."""
     if library() is not None:
         return text_pairs.jaro_counts(left, right)
     result = np.zeros((len(ends), 3), np.int64)
@@ -55,10 +57,12 @@ def _counts(left: Codes, right: Codes, ends: np.ndarray) -> np.ndarray:
 
 
 def _similarity(name: str, *, winkler: bool) -> scalar.Kernel:
-    """Return the kernel of Jaro's similarity, with `winkler` raised for a common prefix."""
+    """Return the kernel of jaroSimilarity, or with `winkler` of jaroWinklerSimilarity, which adds for a common
+    prefix."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Compare the texts of each row. As in ClickHouse, an empty one gives the other's length."""
+        """Return each row's similarity from 0 to 1. As in ClickHouse, an empty text gives the length of the other
+        one."""
         left, right = (text_codes(array, utf8=False) for array in arrays)
         check_lengths(name, left, right)
         ends = np.stack([np.diff(left[1]), np.diff(right[1])], axis=1)

@@ -33,9 +33,10 @@ _ESCAPED = dict(
 
 @dataclass(frozen=True)
 class _Grammar:
-    """The characters between key and value, between pairs, and around quoted texts, and what a
-    quote inside of a text means: INVALID ends the pair, ACCEPT is a character, PROMOTE begins a
-    quoted text there."""
+    """The grammar of pairs: the characters between key and value (`colon`), between pairs (`delimiters`) and around
+    quoted texts, and the meaning of a quote inside a text.
+
+    INVALID: it ends the pair; ACCEPT: it is a character; PROMOTE: it begins a quoted text there."""
 
     colon: bytes
     delimiters: bytes
@@ -67,8 +68,8 @@ class _Grammar:
         return pairs
 
     def _read(self, text: bytes, at: int, unquoted: re.Pattern[bytes]) -> tuple[bytes | None, int]:
-        """Return the key or value that begins at a place, None where a quote spoils it, and the
-        place behind it."""
+        """Return the key or value that begins at position `at`, and the position behind it; None for one that a
+        quote spoils."""
         if text[at : at + 1] != self.quote:
             bare = unquoted.match(text, at)
             assert bare is not None
@@ -82,17 +83,17 @@ class _Grammar:
 
     @cached_property
     def _key(self) -> re.Pattern[bytes]:
-        """The pattern of a key without quotes."""
+        """The pattern of an unquoted key, which ends before a delimiter of keys or pairs."""
         return self._unquoted(self.colon + self.delimiters)
 
     @cached_property
     def _value(self) -> re.Pattern[bytes]:
-        """The pattern of a value without quotes."""
+        """The pattern of an unquoted value, which ends before a delimiter of pairs."""
         return self._unquoted(self.delimiters)
 
     @cached_property
     def _quoted(self) -> re.Pattern[bytes]:
-        """The pattern of a quoted text; its group is what the quotes are around."""
+        """The pattern of a quoted text; its group is the text between the quotes."""
         quote = re.escape(self.quote)
         escape = rb"\\." if self.escaping else b"(?!)"
         barred = quote + (rb"\\" if self.escaping else b"")
@@ -133,10 +134,13 @@ class _Grammar:
 
 
 def _resolve(*, escaping: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """Return a resolver of (text[, key_value_delimiter[, pair_delimiters[, quote[, strategy]]]])."""
+    """Return the resolver of extractKeyValuePairs, or with `escaping` of extractKeyValuePairsWithEscaping.
+
+    Arguments: (text[, key_value_delimiter[, pair_delimiters[, quote[, strategy]]]])."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call; all arguments but the first are constants. Raises BadArguments."""
+        """Resolve the call, whose result is Map(String, String); all arguments but the first are constants. Raises
+        BadArguments."""
         scalar.require(name, [plain(arguments[0].type)], type(STRING), "a String")
         given = [
             scalar.constant_text(name, arguments, at, "a delimiter")
@@ -159,7 +163,7 @@ def _resolve(*, escaping: bool) -> Callable[[str, Sequence[Argument]], ScalarCal
         grammar = _Grammar(colon.encode(), delimiters.encode(), quote.encode(), strategy, escaping)
 
         def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-            """Read the pairs of each distinct text."""
+            """Read the pairs of each distinct text once."""
             most = int(call.environment.setting("extract_key_value_pairs_max_pairs_per_row", "0"))
             pairs = values_by_row(arrays[:1], grammar.pairs, call.result.arrow)
             if most and int(np.diff(columns.offsets_of(pairs)).max(initial=0)) > most:

@@ -34,13 +34,14 @@ _OTHERS = frozenset({"md5-sha1", "mdc2", "sm3", "whirlpool", "ripemd", "rmd160"}
 
 
 def _level(url: bytes, level: int) -> bytes:
-    """Return a URL up to one of its levels, counted from 0; '' behind the last."""
+    """Return a URL cut at its level number `level`, counted from 0; b"" if it has no such level."""
     levels = levels_of(url)
     return levels[level] if 0 <= level < len(levels) else b""
 
 
 def _url_hash(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return CityHash64 of URLs, or of them up to a level, without a `/`, `?` or `#` at the end."""
+    """Return CityHash64 of URLs, with a second argument of URLs cut at that level, in each case without a `/`, `?`
+    or `#` at the end: the kernel of URLHash."""
     urls = columns.text(arrays[0])
     if len(arrays) > 1:
         urls = values_by_row(arrays, _level, pa.string())
@@ -72,14 +73,14 @@ def _mac(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
 
 
 def _md4_mac(message: bytes, key: bytes) -> bytes:
-    """Return HMAC by MD4 as RFC 2104 defines it."""
+    """Return HMAC-MD4 of a message, as RFC 2104 defines it."""
     padded = (md4(key) if len(key) > 64 else key).ljust(64, b"\0")
     inner = md4(bytes(byte ^ 0x36 for byte in padded) + message)
     return md4(bytes(byte ^ 0x5C for byte in padded) + inner)
 
 
 def _openssl_mac(name: str, message: bytes, key: bytes) -> bytes:
-    """Return HMAC by one of hashlib's algorithms; raise UnsupportedMethod if OpenSSL has it not."""
+    """Return HMAC of a message by hashlib's algorithm `name`; raise UnsupportedMethod if OpenSSL lacks it."""
     if name not in hashlib.algorithms_available:
         raise UnsupportedMethod(f"This Python's OpenSSL has no {name}.")
     return hmac.new(key, message, name).digest()

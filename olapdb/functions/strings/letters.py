@@ -97,11 +97,11 @@ _SPECIAL_CAPITALS = "[\u0130\u03a3]"
 def _with_special_letters(
     change: Callable[[pa.Array], pa.Array], letters: str, exact: Callable[[str], str]
 ) -> Callable[[pa.Array], pa.Array]:
-    """Return a change of letters for texts that takes each distinct text with special letters alone,
-    by `exact`."""
+    """Return a function of texts that applies `change`, and `exact` to each distinct text that has any of the
+    special `letters`."""
 
     def changed(texts: pa.Array) -> pa.Array:
-        """Change all texts, then those with special letters again."""
+        """Apply `change` to all texts, then `exact` to those with special letters."""
         simple = change(texts)
         special = pc.match_substring_regex(texts, pattern=letters)
         if not pc.any(special).as_py():

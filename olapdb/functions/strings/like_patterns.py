@@ -21,7 +21,7 @@ _TOKEN = re.compile(r"\\[%_\\]|.", re.DOTALL)
 
 
 def like(array: pa.Array, pattern: str) -> pa.Array:
-    """Return whether each text matches a LIKE pattern."""
+    """Return a boolean for each text: whether it matches the LIKE pattern; NULL for NULL."""
     _check_end(pattern)
     pieces = pieces_of(pattern)
     if pieces is None:
@@ -47,9 +47,9 @@ def containing(array: pa.Array, piece: str) -> pa.Array:
 
 
 def pieces_of(pattern: str) -> list[str] | None:
-    """Return the texts between the `%` of a pattern; None if it has a `_`.
+    """Return the pieces between the `%` of a LIKE pattern, without escapes; None if the pattern has a `_`.
 
-    A backslash escapes `%`, `_` and itself, and else stands for itself."""
+    A backslash escapes `%`, `_` and itself; before another character it stands for itself."""
     pieces = [""]
     for token in _TOKEN.findall(pattern):
         if token == "_":
@@ -75,8 +75,8 @@ def _having(array: pa.Array, pieces: list[str]) -> pa.Array:
 
 
 def _having_by_regex(array: pa.Array, pieces: list[str]) -> pa.Array:
-    """Return the same as `_having`. Arrow's `match_like` compares a pattern that only begins or ends with `%` as it is
-    written, escapes included."""
+    """Do the same as `_having` by a regular expression, which needs no escapes of LIKE: Arrow's `match_like` takes
+    them as characters where a pattern only begins or ends with `%`."""
     escaped = [re.escape(piece.encode(errors="surrogateescape")) for piece in pieces]
     return pc.match_substring_regex(columns.binary(array), b"(?s)^" + b".*".join(escaped) + b"$")
 
@@ -91,6 +91,6 @@ def _check_end(pattern: str) -> None:
 
 
 def _with_literal_escapes(pattern: str) -> str:
-    """Return the pattern with a doubled backslash where it escapes no wildcard: such a one stands for
-    itself, and Arrow drops it."""
+    """Return the pattern with each backslash doubled that escapes no wildcard: it stands for itself, but Arrow drops
+    it."""
     return _ESCAPE.sub(lambda m: m[0] if m[1] is None else "\\\\" + m[1], pattern)

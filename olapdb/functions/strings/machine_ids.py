@@ -45,7 +45,7 @@ def _variant(name: str, arguments: Sequence[Argument]) -> int:
 
 
 def _ordered(raw: np.ndarray, call: scalar.Invocation) -> np.ndarray:
-    """Return rows of 16 bytes in the order of the call's variant."""
+    """Return rows of 16 bytes, reordered if the call's second argument is 2 (Microsoft's order of UUIDs)."""
     return np.ascontiguousarray(raw[:, _SWAPPED] if call.constant(1) == 2 else raw)
 
 
@@ -66,7 +66,7 @@ def _uuid_text_rule(
 
 
 def _uuid_text(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return the texts of UUIDs from their bytes."""
+    """Return the texts of UUIDs from their 16 bytes: the kernel of UUIDNumToString."""
     raw = _ordered(rendering.fixed_bytes(arrays[0]), call)
     out = np.full((len(raw), 36), ord("-"), np.uint8)
     out[:, _DIGITS] = rendering.hex_matrix(raw, upper=False)
@@ -83,7 +83,7 @@ def _uuid_bytes_rule(
 
 
 def _uuid_bytes(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return the bytes of UUIDs from their texts; zeros of a text that has not 36 characters."""
+    """Return the bytes of UUIDs from their texts; 16 zero bytes for a text that has not 36 characters."""
     offsets, data = columns.bytes_of(columns.binary(arrays[0]))
     whole = np.flatnonzero(np.diff(offsets) == 36)
     digits = _HEX[data[offsets[whole][:, None] + np.array(_DIGITS)]]
@@ -102,7 +102,7 @@ def _uuid_number_rule(
 
 
 def _uuid_number(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return the bytes of UUIDs."""
+    """Return the 16 bytes of UUIDs: the kernel of UUIDToNum."""
     return _fixed(_ordered(rendering.fixed_bytes(arrays[0]), call))
 
 
@@ -114,7 +114,7 @@ def _time_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argum
 
 
 def _time_of_uuid(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return the milliseconds that UUIDs of version 7 begin with; 0 for other versions."""
+    """Return the time, in Unix milliseconds, in UUIDs of version 7; 0 for other versions."""
     raw = rendering.fixed_bytes(arrays[0]).astype(np.int64)
     milliseconds = np.zeros(len(raw), np.int64)
     for byte in range(6):
@@ -143,11 +143,10 @@ def _mac_text(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
 
 
 def _mac_number(pieces: int, lengths: range) -> scalar.Kernel:
-    """Return the kernel that reads the first `pieces` bytes of MAC addresses.
+    """Return the kernel that reads the first `pieces` bytes of MAC addresses such as 01:23:45:67:89:ab as a UInt64.
 
-    A text whose length is not in `lengths` is 0. Another character sets all bits of its byte, and
-    of the half before, as in ClickHouse.
-    """
+    A text whose length is not in `lengths` gives 0. A character that is no digit sets all bits of its byte, and of
+    the half before, as in ClickHouse."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         """Read the digits of all addresses of a fitting length."""

@@ -27,7 +27,7 @@ def _rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument])
 
 
 def _mark(mode: str, text: bytes) -> bytes:
-    """Return the unit that stands before or behind a text: a word, or the code that a number names.
+    """Return the mark that pads a text: in words `text` itself, else the byte or character whose number `text` spells.
 
     Raises BadArguments."""
     if mode not in _CODES:
@@ -46,9 +46,9 @@ def _mark(mode: str, text: bytes) -> bytes:
 def _ngrams(
     text: bytes, size: int, mode: bytes, start: bytes | None = None, end: bytes | None = None
 ) -> list[bytes]:
-    """Return all pieces of `size` bytes, characters or words.
+    """Return all runs of `size` bytes, characters or words, as `mode` says.
 
-    With marks the text has size - 1 of them on either side. Raises BadArguments."""
+    `start` and `end` pad the text with size - 1 marks on either side. Raises BadArguments."""
     if not 1 <= size <= _SIZE_MAX:
         raise BadArguments(f"The size of naiveBayesNgrams is 1 to {_SIZE_MAX}, not {size}.")
     kind = mode.decode("utf-8", "replace")

@@ -59,7 +59,8 @@ def _comparable(left: Codes, right: Codes, *, utf8: bool, folds: bool) -> tuple[
 
 
 def _pieces(side: Codes, *, utf8: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return the pieces of each text as uint64 keys, and their offsets."""
+    """Return the n-grams (4 bytes, or with `utf8` 3 characters) of each text as uint64 keys, and their offsets by
+    text."""
     size, bits = (_PIECE_CHARACTERS, _CODE_BITS) if utf8 else (_PIECE_BYTES, 8)
     codes, offsets = side[0].astype(np.uint64), side[1]
     starts = max(len(codes) - size + 1, 0)
@@ -72,7 +73,7 @@ def _pieces(side: Codes, *, utf8: bool) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _common(left: Codes, right: Codes) -> np.ndarray:
-    """Return how many pieces the texts of each row have in common; int64."""
+    """Return how many n-grams the texts of each row have in common; int64."""
     if library() is not None:
         return text_pairs.common_keys(left, right)
     rows = np.concatenate([columns.parents_of(offsets) for _, offsets in (left, right)])
@@ -94,7 +95,8 @@ def _kernel(name: str, *, utf8: bool, folds: bool, search: bool) -> scalar.Kerne
     """Return the kernel of ngramDistance, or with `search` of ngramSearch."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Return the distance from 0 to 1, or the share of the needle's pieces that were found."""
+        """Return the distance from 0 (equal) to 1; with `search` the share of the needle's n-grams that the text
+        has."""
         texts = [columns.text(array) for array in arrays]
         sizes = [np.diff(columns.bytes_of(text)[0]) for text in texts]
         if call.constants[1] is not None and int(sizes[1].max(initial=0)) > _BYTES_MAX:

@@ -23,9 +23,7 @@ from olapdb.types import STRING, DataType, Integer
 
 
 def _trim(function: Callable[..., pa.Array]) -> scalar.Kernel:
-    """Return the kernel that trims spaces, or the characters of the second argument, by
-    `function`.
-    """
+    """Return the kernel of a trim: `function`, Arrow's, removes spaces, or the characters in the second argument."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         """Trim spaces or the given characters from each string."""
@@ -42,7 +40,8 @@ def _trim(function: Callable[..., pa.Array]) -> scalar.Kernel:
 
 
 def _pad(*, left: bool, utf8: bool) -> scalar.Kernel:
-    """Return the kernel of leftPad, rightPad and their UTF8 forms; longer strings are cut."""
+    """Return the kernel of leftPad or rightPad, in bytes or with `utf8` in characters; longer strings are cut to the
+    width."""
 
     def padded(array: pa.Array, width: np.ndarray, filler: str) -> pa.Array:
         """Return the strings cut or padded to `width` units by `filler`, an empty one as a

@@ -18,10 +18,13 @@ _LENGTH, _TOTAL = "max_hyperscan_regexp_length", "max_hyperscan_regexp_total_len
 
 
 def limited(definition: scalar.ScalarDefinition) -> scalar.ScalarDefinition:
-    """Return the definition of a function whose last argument has patterns, with what settings say of it."""
+    """Return the definition of a multi-pattern function, checked by the settings that bound patterns or forbid the
+    function.
+
+    Its last argument is the array of patterns."""
 
     def by_settings(changed: frozenset[str]) -> scalar.Resolver:
-        """Return the resolver under settings that are not at their defaults."""
+        """Return the resolver that checks the limits under the settings `changed`, which are not at their defaults."""
         limits = dict(setting.split("=") for setting in changed if "=" in setting)
 
         def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
@@ -51,7 +54,8 @@ def limited(definition: scalar.ScalarDefinition) -> scalar.ScalarDefinition:
 
 
 def _check(lists: pa.Array, limits: dict[str, str]) -> None:
-    """Raise BadArguments for a pattern, or a row's list of them, with more bytes than the limits; 0 is none."""
+    """Raise BadArguments for a pattern, or for a row's patterns together, with more bytes than `limits` say; a limit
+    of 0 is none."""
     offsets, patterns = columns.elements_of(lists)
     sizes = columns.numpy_values(pc.fill_null(pc.binary_length(columns.text(patterns)), 0))
     totals = np.diff(np.concatenate(([0], np.cumsum(sizes)))[offsets])

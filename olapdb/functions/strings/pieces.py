@@ -31,12 +31,12 @@ _TEXTS = Array(STRING)
 
 
 def _encoded(texts: Sequence[str | None]) -> list[bytes]:
-    """Return texts as bytes; a missing group is empty."""
+    """Return texts as bytes; None, a group without a match, gives b""."""
     return [bytes_of_text(text or "") for text in texts]
 
 
 def _is_utf8(texts: pa.Array) -> bool:
-    """Return whether all bytes of the texts are of characters of UTF-8."""
+    """Return whether all texts are valid UTF-8."""
     try:
         texts.validate(full=True)
     except pa.ArrowInvalid:
@@ -45,13 +45,14 @@ def _is_utf8(texts: pa.Array) -> bool:
 
 
 def _ngrams_of(text: bytes, size: int) -> list[bytes]:
-    """Return the pieces of `size` characters of one text."""
+    """Return the n-grams of `size` characters of one text."""
     characters = text_of(text)
     return _encoded([characters[at : at + size] for at in range(len(characters) - size + 1)])
 
 
 def _ngrams(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return the pieces of `size` characters; raise BadArguments unless it is above 0.
+    """Return all n-grams of `size` characters of each text: the kernel of ngrams; raise BadArguments unless the size is
+    above 0.
 
     A byte that belongs to no character of UTF-8 is a character of its own."""
     texts = columns.text(arrays[0])
@@ -75,7 +76,8 @@ def _ngrams(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
 
 
 def _alpha_tokens(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return the runs of ASCII letters, at most `limit` if it is above 0."""
+    """Return the runs of ASCII letters of each text, at most as many as the second argument if that is above 0: the
+    kernel of alphaTokens."""
     offsets, data = columns.bytes_of(columns.text(arrays[0]))
     is_letter = np.zeros(len(data) + 1, bool)
     is_letter[:-1] = (data | 0x20) - np.uint8(ord("a")) < 26
@@ -99,13 +101,13 @@ def _groups_of(pattern: bytes) -> re.Pattern[str]:
 
 
 def _all_groups(text: bytes, pattern: bytes) -> list[list[bytes]]:
-    """Return the groups of each match that is not empty: one list a match."""
+    """Return for each match that is not empty the list of its groups."""
     matches = _groups_of(pattern).finditer(text_of(text))
     return [_encoded(m.groups()) for m in matches if m.end() > m.start()]
 
 
 def _groups_across(text: bytes, pattern: bytes) -> list[list[bytes]]:
-    """Return the matches of each group: one list a group."""
+    """Return for each group the list of what it matched, over all matches."""
     matches = _all_groups(text, pattern)
     return [[match[at] for match in matches] for at in range(_groups_of(pattern).groups)]
 
@@ -113,14 +115,14 @@ def _groups_across(text: bytes, pattern: bytes) -> list[list[bytes]]:
 def _with_all_groups(
     join: Callable[[PatternMatches], pa.Array], function: Callable[[bytes, bytes], object]
 ) -> scalar.Kernel:
-    """Return a kernel that joins the groups of all matches, or calls the function with each distinct
-    row where the matches are not found at once."""
+    """Return a kernel that passes the matches of a column to `join`. Where they cannot be found at once, `function`
+    is called with each distinct row."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         """Find the matches in the texts of each distinct pattern together."""
 
         def of_pattern(texts: list[pa.Array], values: list[str]) -> pa.Array:
-            """Return the groups of one pattern. Raises BadArguments for a pattern without groups."""
+            """Return the groups of one pattern in the texts. Raises BadArguments for a pattern without groups."""
             pattern = bytes_of_text(values[0])
             matches = all_matches(texts[0], values[0], _groups_of(pattern).groups)
             if matches is not None:
@@ -134,7 +136,7 @@ def _with_all_groups(
 
 
 def _lists_of_matches(matches: PatternMatches) -> pa.Array:
-    """Return for each row the groups of each match."""
+    """Return for each row a list of matches, each the list of its groups."""
     count, groups = len(matches.owners), len(matches.texts) - 1
     order = np.arange(groups)[None, :] * count + np.arange(count)[:, None]
     values = pa.concat_arrays(matches.texts[1:]).take(from_numpy(order.reshape(-1)))
@@ -143,7 +145,7 @@ def _lists_of_matches(matches: PatternMatches) -> pa.Array:
 
 
 def _lists_of_groups(matches: PatternMatches) -> pa.Array:
-    """Return for each row the matches of each group."""
+    """Return for each row a list of groups, each the list of what it matched."""
     count, groups = len(matches.owners), len(matches.texts) - 1
     owners, places = np.tile(matches.owners, groups), np.repeat(np.arange(groups), count)
     order = np.lexsort((places, owners))  # keeps the order of matches
@@ -155,14 +157,16 @@ def _lists_of_groups(matches: PatternMatches) -> pa.Array:
 
 
 def _first_groups(text: bytes, pattern: bytes) -> list[bytes]:
-    """Return the groups of the first match; an empty array without a match."""
+    """Return the groups of the first match of a pattern; no groups without a match."""
     match = _groups_of(pattern).search(text_of(text))
     return _encoded(match.groups()) if match else []
 
 
 def _regexp_extract(text: bytes, pattern: bytes, index: int | None = None) -> bytes:
-    """Return a group of the first match: 0 is the whole, by default the first group if there is
-    one. Raises IndexOfPositionalArgument."""
+    """Return the group number `index` of the first match: 0 is the whole match; None means the first group, or the
+    whole match without groups.
+
+    Raises IndexOfPositionalArgument."""
     compiled = pattern_of(pattern)
     group = index if index is not None else min(compiled.groups, 1)
     if not 0 <= group <= compiled.groups:
@@ -174,7 +178,7 @@ def _regexp_extract(text: bytes, pattern: bytes, index: int | None = None) -> by
 
 
 def _reverse_pieces(text: bytes, separator: bytes = b".") -> bytes:
-    """Return the pieces between separators in reverse order; bytes for an empty separator."""
+    """Return the pieces between separators in reverse order; for an empty separator the bytes."""
     return separator.join(reversed(text.split(separator))) if separator else text[::-1]
 
 
@@ -184,8 +188,10 @@ def _quoted(value: bytes) -> bytes:
 
 
 def _translated(text: str, source: str, target: str) -> str:
-    """Return the text with each character of `source` replaced by that of `target` at its place, or
-    dropped if there is none. Raises BadArguments."""
+    """Return the text with each character of `source` replaced by the character of `target` at its place, or dropped if
+    `target` is too short.
+
+    Raises BadArguments."""
     if len(target) > len(source):
         raise BadArguments(
             "The second and third argument of translate have as many characters, or the third fewer."
@@ -194,10 +200,10 @@ def _translated(text: str, source: str, target: str) -> str:
 
 
 def _translate(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Replace bytes by those at their places in the third argument: the kernel of translate."""
+    """Replace each character of the second argument by the one at its place in the third: the kernel of translate."""
 
     def replaced(texts: list[pa.Array], values: list[str]) -> pa.Array:
-        """Replace by one pair of source and target. Raises BadArguments."""
+        """Replace characters in texts by one pair of source and target. Raises BadArguments."""
         source, target = (np.frombuffer(bytes_of_text(value), np.uint8) for value in values)
         if len(target) > len(source):
             raise BadArguments(
@@ -220,7 +226,10 @@ def _translate(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
 def _overlaid(
     text: bytes | str, new: bytes | str, offset: int, length: int | None = None
 ) -> bytes | str:
-    """Return the text with `length` units from `offset`, counted from 1 or from the end, replaced."""
+    """Return the text with `length` units from `offset` replaced by `new`; the offset counts from 1, from the end if
+    negative; 0 is the start.
+
+    Without `length`, or with a negative one, as many units as `new` has are replaced."""
     size = len(new) if length is None or length < 0 else length
     start = offset - 1 if offset > 0 else len(text) + offset
     start = min(max(start, 0), len(text))
@@ -253,7 +262,8 @@ def _printf(template: bytes, *values: object) -> bytes:
     remaining = iter(values)
 
     def formatted(match: re.Match[str]) -> str:
-        """Format the next value by one specifier. Raises BadArguments for one of another kind."""
+        """Format the next value by one specifier. Raises BadArguments for a value of another kind, or if no value is
+        left."""
         flags, width, precision, kind = match.groups()
         if kind == "%":
             return "%"
@@ -273,7 +283,7 @@ def _printf(template: bytes, *values: object) -> bytes:
 
 
 def _on_characters(function: Callable[..., object]) -> Callable[..., bytes]:
-    """Return a function of bytes from one of characters; see `on_text`."""
+    """Return a function of bytes that calls `function` with texts and encodes its result; see `on_text`."""
     return on_text(function)  # type: ignore[arg-type]
 
 

@@ -26,7 +26,7 @@ _TAGS = Array(Tuple((STRING, STRING)))
 
 
 def _value_text(value: float) -> bytes:
-    """Return a number without an exponent, its shortest digits."""
+    """Return a number as Prometheus writes it: its shortest digits, without an exponent."""
     if math.isnan(value):
         return b"NaN"
     if math.isinf(value):
@@ -36,7 +36,7 @@ def _value_text(value: float) -> bytes:
 
 
 def _suffixes(kind: bytes) -> list[bytes]:
-    """Return the suffixes that the series of a metric of this type may have."""
+    """Return the suffixes, such as _count, that the series of a Prometheus metric of type `kind` may have."""
     return list(_SUFFIXES.get(kind, (b"",)))
 
 
@@ -61,7 +61,10 @@ def _is_empty(argument: Argument) -> bool:
 
 
 def _tags(tags: Sequence[object], *more: bytes) -> list[tuple[bytes, bytes]]:
-    """Return tags by name, those with an empty value left out. Raises BadArguments for two values."""
+    """Return tags by name, given as pairs and as `more` names and values in turn; tags with an empty value are left
+    out.
+
+    Raises BadArguments for two values of one name."""
     pairs = [_pair(tag) for tag in tags]
     pairs += [
         (text_of(name), text_of(value)) for name, value in zip(more[::2], more[1::2], strict=True)

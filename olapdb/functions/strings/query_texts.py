@@ -43,8 +43,8 @@ _Token: TypeAlias = tuple[str, bytes]
 
 
 def _tokens(text: bytes) -> Iterator[_Token]:
-    """Yield the tokens up to the first that ClickHouse's lexer does not know; a word that is called is
-    of the kind `sign`, since it is no name."""
+    """Yield the tokens of a query up to the first that ClickHouse's lexer does not know. A word before a `(` has the
+    kind `sign`: it is no name."""
     at = 0
     while (match := _TOKEN.match(text, at)) is not None:
         kind = match.lastgroup or ""
@@ -56,13 +56,15 @@ def _tokens(text: bytes) -> Iterator[_Token]:
 
 
 def _is_complex(name: bytes) -> bool:
-    """Return whether a name, with its quotes, looks generated."""
+    """Return whether a name, quotes included, looks generated: it is long, has white space, or three separate
+    numbers."""
     return len(name) >= _LONG_NAME or bool(re.search(rb"\s|\d\D*\d\D*\d", name))
 
 
 @dataclass(frozen=True)
 class _Form:
-    """The signs of a normal form for a literal, for several of them, and for a name that is left out."""
+    """The signs that a normal form writes for a literal, for several literals, and for a name, and whether it keeps
+    names and blanks."""
 
     literal: bytes
     more: bytes
@@ -72,7 +74,7 @@ class _Form:
 
 
 def _normal(text: bytes, form: _Form) -> bytes:
-    """Return the normal form of a query."""
+    """Return a query with its literals, and names that look generated, replaced by the form's signs."""
     out: list[bytes] = []
     literals, comma, blank = 0, False, False  # of the run of literals that has not ended yet
     last_blank = False
@@ -104,12 +106,12 @@ def _normal(text: bytes, form: _Form) -> bytes:
 
 
 def _text_form(*, keeps_names: bool) -> _Form:
-    """Return the form of normalizeQuery."""
+    """Return the form of normalizeQuery, or with `keeps_names` of normalizeQueryKeepNames."""
     return _Form(b"?", b"..", b"`?`", keeps_names, True)
 
 
 def _hash_kernel(*, keeps_names: bool) -> scalar.Kernel:
-    """Return the kernel of normalizedQueryHash: SipHash of a form without white space."""
+    """Return the kernel of normalizedQueryHash: SipHash of the query's normal form without white space."""
     form = _Form(b"\0", b"\0", b"\1", keeps_names, False)
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:

@@ -102,8 +102,8 @@ _BEFORE_AN_ELEMENT = ("BareWord", "QuotedIdentifier", "ClosingRoundBracket", "Cl
 
 
 def _number(query: bytes, at: int, before: str) -> tuple[str, int] | None:
-    """Return the kind and the end of a number, None if none begins here; `before` is the token in
-    front of it."""
+    """Return the kind and the end of the number at `at`; None if none begins there. `before` is the token in front
+    of it."""
     if before == "Dot" and (match := _DIGITS.match(query, at)) is not None:
         return "Number", match.end()
     if query[at : at + 1] == b"." and before in (*_BEFORE_AN_ELEMENT, "Number"):
@@ -120,7 +120,7 @@ def _number(query: bytes, at: int, before: str) -> tuple[str, int] | None:
 
 
 def _tokens(query: bytes) -> list[dict[str, object]]:
-    """Return the tokens of a query; a byte that begins none is one of the kind Error."""
+    """Return the tokens of a query with their places and kinds; a byte that begins no token has the kind Error."""
     tokens: list[dict[str, object]] = []
     at, before = 0, ""
     while at < len(query):

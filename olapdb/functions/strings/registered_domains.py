@@ -26,10 +26,10 @@ def _suffixes() -> pa.Array:
 
 
 def _from_significant(hosts: pa.Array) -> pa.Array:
-    """Return hosts, without a last dot, from their significant label on.
+    """Return hosts, given without a last dot, from their significant label on, which their owner registered.
 
-    It is the one before the last, or before the last two if these are a known suffix; of a host of
-    two labels it is the first, and one of one label is returned whole."""
+    It is the label before the last one, or before the last two if these are a known suffix. It is the first label of
+    a host with two. A host of one label is returned whole."""
     two = group(hosts, r"(?:^|\.)(?P<x>[^.]*\.[^.]*)$")
     three = group(hosts, r"(?:^|\.)(?P<x>[^.]*\.[^.]*\.[^.]*)$")
     has_three = pc.match_substring_regex(hosts, r"\..*\.")
@@ -39,10 +39,11 @@ def _from_significant(hosts: pa.Array) -> pa.Array:
 
 
 def _first(hosts_of: _Hosts) -> _Hosts:
-    """Return the function from URLs to the significant labels of their hosts, as `hosts_of` finds them."""
+    """Return a function from URLs to the significant label of their hosts: firstSignificantSubdomain. `hosts_of`
+    finds the hosts."""
 
     def first(urls: pa.Array) -> pa.Array:
-        """Return the first label of each URL's host from its significant label on."""
+        """Return the significant label of each URL's host; '' without a host."""
         hosts = pc.replace_substring_regex(hosts_of(urls), _LAST_DOT, "")
         return group(_from_significant(hosts), r"^(?P<x>[^.]*)")
 
@@ -50,10 +51,11 @@ def _first(hosts_of: _Hosts) -> _Hosts:
 
 
 def _cut(hosts_of: _Hosts) -> _Hosts:
-    """Return the function of hosts from their significant labels on; '' if that label is empty."""
+    """Return a function from URLs to their hosts from the significant label on: cutToFirstSignificantSubdomain; ''
+    if that label is empty."""
 
     def cut(urls: pa.Array) -> pa.Array:
-        """Take the host of each URL and cut it; a last dot stays."""
+        """Cut each URL's host before its significant label; a last dot stays."""
         hosts = hosts_of(urls)
         rest = _from_significant(pc.replace_substring_regex(hosts, _LAST_DOT, ""))
         dot = pc.if_else(pc.ends_with(hosts, "."), ".", "")

@@ -50,14 +50,14 @@ TEXT_ESCAPES = (
 
 @dataclass(frozen=True)
 class Style:
-    """How formats write some values; functions write them the plain way.
+    """The way in which a format writes some values; functions write them in the plain way.
 
-    `times`: the clock (simple), that of UTC with T and Z (iso), or seconds since 1970
-    (unix_timestamp). `zeros`: a decimal has all digits of its scale. `trimmed`: a FixedString has no zero bytes at its end. `doubled_quotes`: a quote
-    within quotes stands twice, and a backslash for itself. `digits`: a float has at most so many behind the
-    point; 0 for as many as it needs. `points`: whole floats and decimals end with a point. `short_times`: a
-    DateTime64 has 0, 3, 6 or 9 digits behind the point, as many as it needs. `spans`: intervals are spans of
-    time, 1.02:03:04."""
+    `times`: the clock (simple), the clock of UTC with T and Z (iso), or seconds since 1970 (unix_timestamp).
+    `zeros`: a decimal has all digits of its scale. `trimmed`: a FixedString has no zero bytes at its end.
+    `doubled_quotes`: a quote within quotes is doubled, and a backslash stands for itself. `digits`: the most digits
+    of a float behind the point; 0 for as many as it needs. `points`: whole floats and decimals end with a point.
+    `short_times`: a DateTime64 has 0, 3, 6 or 9 digits behind the point, as it needs. `spans`: intervals are spans
+    of time, 1.02:03:04."""
 
     times: str = "simple"
     zeros: bool = False
@@ -278,7 +278,7 @@ def _floats(array: pa.Array) -> pa.Array:
 
 
 def _rounded_floats(array: pa.Array, digits: int) -> pa.Array:
-    """Return floats with at most so many digits behind the point, none of them a zero at the end."""
+    """Return floats as texts with at most `digits` digits behind the point, without zeros at the end."""
     shown = _floats(array)
     longer = pc.match_substring_regex(shown, rf"\.\d{{{digits + 1},}}$")
     if not pc.any(longer, min_count=0).as_py():
@@ -292,7 +292,7 @@ def _rounded_floats(array: pa.Array, digits: int) -> pa.Array:
 
 
 def _with_points(texts: pa.Array) -> pa.Array:
-    """Return texts of numbers, whole ones with a point at their end."""
+    """Return texts of numbers; those of whole numbers get a point at their end."""
     is_whole = pc.match_substring_regex(texts, r"^-?\d+$")
     return pc.if_else(is_whole, pc.binary_join_element_wise(texts, ".", ""), texts)
 
@@ -319,7 +319,8 @@ def _decimals(array: pa.Array, data_type: types.Decimal, zeros: bool) -> pa.Arra
 def _times(
     array: pa.Array, data_type: types.DateTime | types.DateTime64, zone: str, style: Style
 ) -> pa.Array:
-    """Return DateTime and DateTime64 as the style says, with their precision's digits."""
+    """Return DateTime and DateTime64 values as texts in the style, with as many digits of the fraction as their
+    precision."""
     if style.times == "unix_timestamp":
         return _timestamps(array, data_type)
     if style.times == "iso":
@@ -343,7 +344,7 @@ def _timestamps(array: pa.Array, data_type: types.DateTime | types.DateTime64) -
 def _clocks(
     array: pa.Array, data_type: types.DateTime | types.DateTime64, zone: str, short: bool = False
 ) -> pa.Array:
-    """Return times as local time in the zone."""
+    """Return times as texts of the clock in the zone. `short`: with 0, 3, 6 or 9 digits of the fraction."""
     ticks, unit = columns.numpy_values(array), array.type.unit
     last_digits = None
     if unit == "ns" and ticks.size and int(np.abs(ticks // _NS_A_DAY).max()) >= _SAFE_NS_DAYS:
@@ -361,7 +362,7 @@ def _clocks(
 
 
 def _in_thousands(texts: pa.Array) -> pa.Array:
-    """Return times with 0, 3, 6 or 9 digits behind the point, the fewest that have all that are not zero."""
+    """Return texts of times with 0, 3, 6 or 9 digits behind the point: the fewest that lose no digit but zeros."""
     padded = pc.utf8_slice_codeunits(pc.utf8_rpad(texts, width=29, padding="0"), 0, 29)
     return pc.replace_substring_regex(padded, r"(\.000000000|000000|000)$", "")
 
@@ -372,7 +373,7 @@ def _three_digits(values: np.ndarray) -> pa.Array:
 
 
 def _stopped(wall: pa.Array) -> pa.Array:
-    """Return wall clock timestamps with those after the year 9999 in its last second."""
+    """Return wall clock timestamps; those after the year 9999 become its last second."""
     if wall.type.unit == "ns":
         return wall  # ends in 2262
     ticks = columns.numpy_values(wall)

@@ -24,7 +24,7 @@ def of_constant_needles(
     with each distinct row, also where `search` returns None."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Search the texts."""
+        """Search all texts at once if the needles are constant and `search` can, else each distinct row."""
         needles = call.constant(1)
         if isinstance(needles, list) and needles and None not in needles:
             answer = search(columns.text(arrays[0]), [_text(needle) for needle in needles])
@@ -41,10 +41,13 @@ def _text(needle: str | bytes) -> str:
 
 
 def searching(case: str, utf8: str, join: Join) -> Callable[[pa.Array, list[str]], pa.Array | None]:
-    """Return the function that joins the first positions of needles, in characters with `utf8`."""
+    """Return a search for needles in all texts: `join` gets the first position of each needle in each text.
+
+    `case` set ignores the case; positions count bytes, or with `utf8` characters."""
 
     def search(texts: pa.Array, needles: list[str]) -> pa.Array | None:
-        """Find each needle in all texts; return None where letters beyond ASCII fold."""
+        """Find each needle in all texts; return None if case is ignored and, with `utf8`, any text has characters
+        beyond ASCII."""
         offsets, data = columns.bytes_of(texts)
         wide = bool(utf8) and (data >= 0x80).any()
         if case:
@@ -71,20 +74,20 @@ def _ascii_lower(needle: str) -> str:
 
 
 def _in_characters(texts: pa.Array, places: np.ndarray) -> np.ndarray:
-    """Return positions in bytes as positions in characters; -1 stays."""
+    """Return positions in bytes as positions in characters; -1, for no match, stays."""
     before = slices.pieces(texts, np.zeros(len(places), np.int64), np.maximum(places, 0))
     return np.where(places < 0, -1, slices.lengths_of(before, utf8=True))
 
 
 def all_positions(positions: np.ndarray) -> pa.Array:
-    """Return the positions of each row's needles as lists."""
+    """Return each row's positions, from 1, or 0 for an absent needle, as a list."""
     needles, rows = positions.shape
     values = columns.from_values(positions.T.reshape(-1), pa.uint64())
     return columns.lists_from(np.arange(rows + 1) * needles, values)
 
 
 def first_position(positions: np.ndarray) -> pa.Array:
-    """Return the least position of each row, or 0."""
+    """Return the least position, from 1, at which any needle occurs in each row; 0 if none does."""
     never = np.iinfo(np.int64).max
     least = np.where(positions > 0, positions, never).min(axis=0)
     return columns.from_values(np.where(least == never, 0, least), pa.uint64())

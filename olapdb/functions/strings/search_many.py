@@ -62,17 +62,18 @@ def _list_rule(result: DataType, distance: bool = False) -> scalar.TypeRule:
 
 
 def _folded(value: bytes, case: str, utf8: str) -> bytes:
-    """Return a text in lower case, if `case` is set: of ASCII letters, or with `utf8` of all."""
+    """Return a text as given if `case` is empty; else in lower case: its ASCII letters, or with `utf8` all letters."""
     if not case:
         return value
     return bytes_of_text(text_of(value).lower()) if utf8 else value.lower()
 
 
 def _positions(case: str, utf8: str) -> Callable[[bytes, list[bytes]], list[int]]:
-    """Return the function that finds each needle's first position, from 1, or 0."""
+    """Return the function that finds for each needle its first position, from 1; 0 if it is absent."""
 
     def positions(haystack: bytes, needles: list[bytes]) -> list[int]:
-        """Search for all needles; positions count characters with `utf8`. Nothing is in an empty text."""
+        """Find all needles in a text: positions from 1 in bytes, or with `utf8` in characters; 0 if absent. An empty
+        text contains no needle."""
         if not haystack:
             return [0] * len(needles)
         text = _folded(haystack, case, utf8)
@@ -85,13 +86,14 @@ def _positions(case: str, utf8: str) -> Callable[[bytes, list[bytes]], list[int]
 
 
 def _first_position(case: str, utf8: str) -> Callable[[bytes, list[bytes]], int]:
-    """Return the function that finds the leftmost position of any needle, from 1, or 0."""
+    """Return the function that finds the leftmost position, from 1, of any needle in a text; 0 if there is none."""
     positions = _positions(case, utf8)
     return lambda haystack, needles: min((p for p in positions(haystack, needles) if p), default=0)
 
 
 def _first_index(case: str, utf8: str) -> Callable[[bytes, list[bytes]], int]:
-    """Return the function that gives the number, from 1, of the first needle that occurs, or 0."""
+    """Return the function that gives the number, from 1, of the first needle in the list that occurs in a text; 0 if
+    none does."""
     positions = _positions(case, utf8)
 
     def index(haystack: bytes, needles: list[bytes]) -> int:
@@ -103,7 +105,7 @@ def _first_index(case: str, utf8: str) -> Callable[[bytes, list[bytes]], int]:
 
 
 def _pattern_of_set(text: bytes) -> re.Pattern[str]:
-    """Return a compiled pattern of several; raise BadArguments for an invalid one."""
+    """Return a compiled pattern, one of a set; raise BadArguments instead of CannotCompileRegexp for an invalid one."""
     try:
         return pattern_of(text)
     except CannotCompileRegexp as error:
@@ -111,7 +113,7 @@ def _pattern_of_set(text: bytes) -> re.Pattern[str]:
 
 
 def _matching(haystack: bytes, patterns: list[bytes]) -> list[int]:
-    """Return the numbers, from 1, of the patterns that match, those that end first in front."""
+    """Return the numbers, from 1, of the patterns that match, ordered by the end of their first match."""
     text = text_of(haystack)
     matches = [(_pattern_of_set(p).search(text), at) for at, p in enumerate(patterns, 1)]
     ends = sorted((match.end(), at) for match, at in matches if match is not None)
@@ -119,10 +121,10 @@ def _matching(haystack: bytes, patterns: list[bytes]) -> list[int]:
 
 
 def _count_matches(*, ignore_case: bool) -> Callable[[bytes, bytes], int]:
-    """Return the function that counts matches which are not empty and do not overlap."""
+    """Return the function that counts the matches of a pattern in a text that are not empty and do not overlap."""
 
     def count(haystack: bytes, pattern: bytes) -> int:
-        """Count the matches of one text."""
+        """Count the matches in one text that are not empty and do not overlap."""
         compiled, text = pattern_of(pattern, ignore_case), text_of(haystack)
         if compiled.search("") is None:
             return sum(match.end() > match.start() for match in compiled.finditer(text))
@@ -136,10 +138,10 @@ def _count_matches(*, ignore_case: bool) -> Callable[[bytes, bytes], int]:
 
 
 def _count_until_empty(*, ignore_case: bool) -> Callable[[bytes, bytes], int]:
-    """Return the function that counts matches up to the first empty one."""
+    """Return the function that counts the matches of a pattern in a text up to the first empty match."""
 
     def count(haystack: bytes, pattern: bytes) -> int:
-        """Count the matches of one text."""
+        """Count the matches in one text up to the first empty one."""
         all_matches = pattern_of(pattern, ignore_case).finditer(text_of(haystack))
         return sum(1 for _ in takewhile(lambda match: match.end() > match.start(), all_matches))
 
@@ -155,10 +157,10 @@ def _counting(name: str, *, ignore_case: bool) -> scalar.ScalarDefinition:
 
 
 def _matches(*, ignore_case: bool, negated: bool) -> Callable[[bytes, bytes], int]:
-    """Return the function that tells whether a pattern matches, or with `negated` does not."""
+    """Return the function that gives 1 if a pattern matches a text, else 0; with `negated` the opposite."""
 
     def matches(haystack: bytes, pattern: bytes) -> int:
-        """Search one text."""
+        """Return 1 if the pattern matches the text (with `negated` if not), else 0."""
         is_match = pattern_of(pattern, ignore_case).search(text_of(haystack)) is not None
         return int(is_match != negated)
 
@@ -166,10 +168,11 @@ def _matches(*, ignore_case: bool, negated: bool) -> Callable[[bytes, bytes], in
 
 
 def _count_texts(utf8: str) -> Callable[..., int]:
-    """Return the function that counts a needle in a text in any case, from a position on."""
+    """Return the function that counts a needle in a text, ignoring case, from a position on."""
 
     def count(haystack: bytes, needle: bytes, start: int = 1) -> int:
-        """Count occurrences that do not overlap; 0 of the empty needle."""
+        """Count the occurrences of a needle from position `start`, from 1, on that do not overlap; 0 for the empty
+        needle."""
         text, wanted = _folded(haystack, "any", utf8), _folded(needle, "any", utf8)
         if not wanted or start < 0:
             return 0
@@ -182,10 +185,10 @@ def _count_texts(utf8: str) -> Callable[..., int]:
 
 
 def _subsequence(case: str, utf8: str) -> Callable[[bytes, bytes], int]:
-    """Return the function that tells whether a text has the needle's characters in this order."""
+    """Return the function that gives 1 if a text has the needle's characters in their order, else 0."""
 
     def contains(haystack: bytes, needle: bytes) -> int:
-        """Look for one character after the other."""
+        """Return 1 if the text has the needle's characters in their order, not necessarily adjacent, else 0."""
         units = iter(text_of(_folded(haystack, case, utf8)))
         return int(all(unit in units for unit in text_of(_folded(needle, case, utf8))))
 
@@ -193,14 +196,16 @@ def _subsequence(case: str, utf8: str) -> Callable[[bytes, bytes], int]:
 
 
 def _position_any_case(haystack: bytes, needle: bytes, start: int = 1) -> int:
-    """Return the position, in characters from 1, of a text in any case; 0 if it is absent."""
+    """Return the position, in characters from 1, of the needle in the text from `start` on, ignoring case; 0 if it
+    is absent."""
     text, wanted = text_of(haystack).lower(), text_of(needle).lower()
     begin = max(start - 1, 0)
     return 0 if begin > len(text) else text.find(wanted, begin) + 1
 
 
 def _fuzzy(haystack: bytes, distance: int, patterns: list[bytes]) -> list[int]:
-    """Return the numbers, from 1, of the texts that occur with at most `distance` edits."""
+    """Return the numbers, from 1, of the patterns, plain texts, that occur in the text with at most `distance`
+    edits."""
     return [
         at for at, p in enumerate(patterns, 1) if _edits(text_of(haystack), text_of(p)) <= distance
     ]
@@ -219,12 +224,12 @@ def _edits(text: str, wanted: str) -> int:
 
 
 def _any_of(numbers_of: Callable[..., list[int]]) -> Callable[..., int]:
-    """Return the function that tells whether any number was found."""
+    """Return a function that gives 1 if `numbers_of` returns any number, else 0."""
     return lambda *values: int(bool(numbers_of(*values)))
 
 
 def _first_of(numbers_of: Callable[..., list[int]]) -> Callable[..., int]:
-    """Return the function that gives the first number found, or 0."""
+    """Return a function that gives the first number that `numbers_of` returns, or 0."""
     return lambda *values: next(iter(numbers_of(*values)), 0)
 
 

@@ -56,11 +56,9 @@ def _position(*, utf8: bool = False, ignore_case: bool = False, swapped: bool = 
 
 
 def _matching(function: Callable[[pa.Array, str], pa.Array], *, negated: bool = False) -> Kernel:
-    """Return the kernel of a match against patterns; `function(texts, pattern)` gives booleans.
+    """Return the kernel of like, match and their kin; `function(texts, pattern)` gives booleans.
 
-    `negated` inverts the answers. A third argument is the character that escapes in place of the
-    backslash.
-    """
+    `negated` inverts the answers. A third argument is the escape character, in place of the backslash."""
 
     def match(others: list[pa.Array], constants: list[str]) -> pa.Array:
         """Match texts against one pattern."""
@@ -82,10 +80,10 @@ def _literal(character: str) -> str:
 
 
 def escaped(pattern: str, escape: str) -> str:
-    """Return a LIKE pattern whose escape character is `escape` as one that escapes by a backslash.
+    """Return a LIKE pattern in which `escape` is the escape character, rewritten to escape by a backslash.
 
-    Raises BadArguments if it is not one ASCII character, and CannotParseEscapeSequence if
-    nothing that needs it follows."""
+    Raises BadArguments if `escape` is not one ASCII character, and CannotParseEscapeSequence if it is last, or
+    before a character that needs no escape."""
     if len(escape) != 1 or not escape.isascii():
         raise BadArguments(f"The ESCAPE of LIKE is a single ASCII character, not {escape!r}.")
     if escape == "\\":

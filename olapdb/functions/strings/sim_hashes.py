@@ -35,7 +35,8 @@ Piece: TypeAlias = tuple[bytes, int]
 
 
 def _hashed(piece: bytes, *, fold: bool) -> int:
-    """Return CRC-32C without its last inversion; all bits of nothing. `fold`: bit 5 is set."""
+    """Return CRC-32C of a piece without its last inversion; all 64 bits set for an empty piece. `fold` ignores case:
+    bit 5 of each byte is set."""
     if not piece:
         return _ALL_BITS
     total = 0xFFFFFFFF
@@ -45,12 +46,15 @@ def _hashed(piece: bytes, *, fold: bool) -> int:
 
 
 def _majority(hashes: Sequence[int]) -> int:
-    """Return the bits that are set in more than half of the hashes."""
+    """Return the bits that are set in more than half of the hashes: the SimHash."""
     return sum(1 << bit for bit in range(64) if 2 * sum(h >> bit & 1 for h in hashes) > len(hashes))
 
 
 def _grams(text: bytes, size: int, *, utf8: bool, fold: bool) -> list[Piece]:
-    """Return all pieces of `size` bytes, or of characters from the second on."""
+    """Return all pieces of `size` bytes with their hashes; with `utf8` of `size` characters, from the second character
+    on.
+
+    A text with fewer units is one piece."""
     units = _CHARACTER.findall(text) if utf8 else [bytes([byte]) for byte in text]
     if len(units) < size:
         return [(text, _hashed(text, fold=fold))]
@@ -60,7 +64,7 @@ def _grams(text: bytes, size: int, *, utf8: bool, fold: bool) -> list[Piece]:
 
 
 def _shingles(text: bytes, size: int, *, fold: bool) -> list[Piece]:
-    """Return all runs of `size` words of at least four bytes.
+    """Return all runs of `size` words of at least four bytes, with their hashes.
 
     A piece is the text from its first word to its last; the hash is of the words alone."""
     spans = [match.span() for match in _WORD.finditer(text)]
@@ -79,15 +83,16 @@ def _shingles(text: bytes, size: int, *, fold: bool) -> list[Piece]:
 
 
 def _sim_hash(pieces: Callable[[bytes, int], list[Piece]]) -> Callable[..., int]:
-    """Return the SimHash of a text's pieces."""
+    """Return a function of (text, size) that gives the SimHash of the text's pieces."""
     return lambda text, size=3: _majority([value for _, value in pieces(text, size)])
 
 
 def _min_hash(pieces: Callable[[bytes, int], list[Piece]]) -> Callable[..., dict[str, int]]:
-    """Return the MinHash of a text's pieces: of the smallest hashes, and of the largest."""
+    """Return a function of (text, size, count) that gives two hashes of the text: of the `count` smallest hashes of
+    its pieces, and of the largest."""
 
     def minhash(text: bytes, size: int = 3, count: int = 6) -> dict[str, int]:
-        """Return both hashes of one text."""
+        """Return both MinHashes of one text by the fields' names."""
         smallest, largest = _extremes(pieces(text, size), count)
         return {
             "1": _joined([value for _, value in smallest]),
@@ -100,10 +105,11 @@ def _min_hash(pieces: Callable[[bytes, int], list[Piece]]) -> Callable[..., dict
 def _min_hash_pieces(
     pieces: Callable[[bytes, int], list[Piece]],
 ) -> Callable[..., dict[str, dict[str, bytes]]]:
-    """Return the pieces that MinHash takes: those of the smallest hashes, and of the largest."""
+    """Return a function of (text, size, count) that gives the pieces with the `count` smallest hashes, and those
+    with the largest."""
 
     def chosen(text: bytes, size: int = 3, count: int = 6) -> dict[str, dict[str, bytes]]:
-        """Return both tuples of one text; an empty text stands for each piece that is missing."""
+        """Return both tuples of pieces of one text; an empty text stands for each piece that is missing."""
         return {
             str(side): {
                 str(place): some[place - 1][0] if place <= len(some) else b""
@@ -125,7 +131,7 @@ def _extremes(pieces: Sequence[Piece], count: int) -> tuple[list[Piece], list[Pi
 
 
 def _joined(hashes: Sequence[int]) -> int:
-    """Return hashes joined one after the other as CityHash does, from 0."""
+    """Return one hash of several: each is joined to the hash so far, from 0 on, as CityHash joins."""
     total = 0
     for value in hashes:
         first = (total ^ value) * _MULTIPLIER & _ALL_BITS
@@ -139,7 +145,8 @@ def _rule(result: DataType) -> scalar.TypeRule:
     """Return the rule of a text, then constant numbers of 1 to 25."""
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        """Return the result; raise IllegalTypeOfArgument or ArgumentOutOfBound for others."""
+        """Return the result; raise IllegalTypeOfArgument or ArgumentOutOfBound unless a text and constants of 1 to
+        25 are given."""
         scalar.require(name, types[:1], String, "a String")
         for data_type, argument in zip(types[1:], arguments[1:], strict=True):
             unsigned = isinstance(data_type, Integer) and not data_type.signed
@@ -153,7 +160,7 @@ def _rule(result: DataType) -> scalar.TypeRule:
 
 
 def _pieces_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    """Return two tuples of as many texts as the third argument says, six without one."""
+    """Return the type, two tuples of Strings: as many each as the constant third argument says, 6 without it."""
     _rule(_PAIR)(name, types, arguments)
     count = 6
     if len(arguments) > 2 and arguments[2].constant is not None:

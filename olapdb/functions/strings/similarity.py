@@ -19,7 +19,7 @@ _ROWS_AT_ONCE = 8192
 
 
 def _distinct(side: Codes) -> tuple[np.ndarray, np.ndarray]:
-    """Return the distinct (row, code) pairs of texts as sorted numbers, and how many each row has."""
+    """Return the distinct (row, code) pairs as sorted integers, row * 2^32 + code, and their number by row."""
     rows = columns.parents_of(side[1])
     pairs = np.unique((rows << 32) | side[0].astype(np.int64))
     return pairs, np.bincount(pairs >> 32, minlength=len(side[1]) - 1)
@@ -29,7 +29,8 @@ def _jaccard(*, utf8: bool) -> scalar.Kernel:
     """Return the kernel of stringJaccardIndex, of bytes or of characters."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Return the share of common codes among the distinct codes of two texts; 0 of two empty ones."""
+        """Return for each row the number of common distinct codes, divided by that of all distinct codes; 0 for two
+        empty texts."""
         sides = [_distinct(text_codes(array, utf8=utf8)) for array in arrays]
         common = np.intersect1d(sides[0][0], sides[1][0], assume_unique=True)
         both = np.bincount(common >> 32, minlength=call.rows)
@@ -40,7 +41,7 @@ def _jaccard(*, utf8: bool) -> scalar.Kernel:
 
 
 def _hamming(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return the number of places with different bytes; those of the longer text alone differ."""
+    """Return in how many places the bytes of two texts differ; the bytes by which one text is longer count too."""
     (left, left_offsets), (right, right_offsets) = (text_codes(a, utf8=False) for a in arrays)
     sizes, others = np.diff(left_offsets), np.diff(right_offsets)
     shared = np.minimum(sizes, others)
@@ -52,7 +53,7 @@ def _hamming(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
 
 
 def _byte_counts(array: pa.Array) -> Iterator[tuple[slice, np.ndarray]]:
-    """Yield some rows at a time and how often each byte occurs in their texts, shape (rows, 256)."""
+    """Yield slices of rows, each with the counts of all 256 bytes in their texts, shape (rows, 256)."""
     offsets, data = columns.bytes_of(columns.binary(columns.text(array)))
     for start in range(0, len(array), _ROWS_AT_ONCE):
         rows = slice(start, min(start + _ROWS_AT_ONCE, len(array)))
@@ -65,7 +66,8 @@ def _byte_counts(array: pa.Array) -> Iterator[tuple[slice, np.ndarray]]:
 def _of_counts(
     function: Callable[[np.ndarray], np.ndarray], arrow: pa.DataType
 ) -> Callable[[list[pa.Array], scalar.Invocation], pa.Array]:
-    """Return the kernel of a function of how often each byte occurs in a text."""
+    """Return a kernel that applies `function` to the byte counts of texts, shape (rows, 256), and returns the type
+    `arrow`."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         """Count the bytes of each text and apply the function."""
@@ -78,7 +80,7 @@ def _of_counts(
 
 
 def _entropy(counts: np.ndarray) -> np.ndarray:
-    """Return Shannon's entropy of the bytes of texts, in bits; 0 of an empty text."""
+    """Return Shannon's entropy of the byte counts of texts, in bits per byte; 0 for an empty text."""
     shares = counts / np.maximum(counts.sum(axis=1), 1)[:, None]
     terms = shares * np.log2(np.where(shares > 0, shares, 1.0))
     return np.asarray(
@@ -87,7 +89,7 @@ def _entropy(counts: np.ndarray) -> np.ndarray:
 
 
 def _distinct_bytes(counts: np.ndarray) -> np.ndarray:
-    """Return how many bytes occur."""
+    """Return how many different bytes occur in each text."""
     return np.asarray((counts > 0).sum(axis=1))
 
 

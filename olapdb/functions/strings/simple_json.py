@@ -64,12 +64,11 @@ def _value(arrays: list[pa.Array], call: Invocation, pattern: str) -> pa.Array:
 
 
 def _number(pattern: str, result: DataType, zero: object) -> Kernel:
-    """Return the kernel that reads a number matched by `pattern`; `zero` if there is none."""
+    """Return the kernel that reads the field's number, matched by `pattern`, as the type `result`; `zero` if there
+    is none."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        """Read the field's number in each text; one that does not fit the result's type gives
-        `zero`.
-        """
+        """Read the field's number in each text; a number beyond the result's type gives `zero`."""
         numbers = cast.cast_or_null(
             _value(arrays, call, pattern),
             make_nullable(STRING),
@@ -82,21 +81,20 @@ def _number(pattern: str, result: DataType, zero: object) -> Kernel:
 
 
 def _has(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    """Return whether the text contains the field's label: simpleJSONHas."""
+    """Return 1 where the text contains the field's label, else 0: the kernel of simpleJSONHas."""
     return pc.match_substring(columns.text(arrays[0]), _label(call)).cast(pa.uint8())
 
 
 def _is_true(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    """Return whether the field's value is true: simpleJSONExtractBool."""
+    """Return 1 where the field's value is true, else 0: the kernel of simpleJSONExtractBool."""
     is_true = pc.equal(_value(arrays, call, "(?P<value>true)"), "true")
     return pc.fill_null(is_true, False).cast(pa.uint8())
 
 
 def _string(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    """Return the field's string, "" if it is none: simpleJSONExtractString.
+    """Return the field's string, "" if its value is no string: the kernel of simpleJSONExtractString.
 
-    Escapes are decoded once for each distinct text that has any.
-    """
+    Escapes are decoded once for each distinct text that has any."""
     distinct = _value(arrays, call, _QUOTED).dictionary_encode()
     quoted = distinct.dictionary
     plain = pc.utf8_slice_codeunits(quoted, 1, -1).cast(pa.string())

@@ -80,12 +80,12 @@ def _define(name: str, encoding: str, *, hashed: bool) -> scalar.ScalarDefinitio
     """Define sparseGrams(text[, shortest[, longest[, least]]]) or the hashes of its runs."""
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call; its lengths are constants."""
+        """Resolve the call; all arguments but the text are constants."""
         rule = _Rule(arguments)
         result = Array(UINT32 if hashed else STRING)
 
         def runs(text: bytes, *_: object) -> list[bytes] | list[int]:
-            """Return the runs of a text, or their hashes."""
+            """Return the sparse grams of a text, or with `hashed` their hashes."""
             grams = sparse_grams(text, *rule.lengths, encoding=encoding)
             return [_hash(run) for run in grams] if hashed else grams
 
@@ -95,17 +95,17 @@ def _define(name: str, encoding: str, *, hashed: bool) -> scalar.ScalarDefinitio
 
 
 class _Rule:
-    """The checks of the arguments; `lengths` are set by the check."""
+    """The checks of the arguments; the type rule that `check` returns sets `lengths`."""
 
     def __init__(self, arguments: Sequence[Argument]) -> None:
+        """Keep the arguments of the call, whose constants give the lengths."""
         self.lengths: tuple[int, int, int] = (*_LENGTHS, _LENGTHS[0])
 
     def check(self, result: DataType) -> scalar.TypeRule:
-        """Return the type rule that sets the lengths.
+        """Return the type rule, with the type `result`, that sets `lengths` from the constants.
 
-        It raises IllegalTypeOfArgument and IllegalColumn for others than a String and constant
-        integers, BadArguments for lengths in the wrong order.
-        """
+        It raises IllegalTypeOfArgument and IllegalColumn unless a String, then constant integers are given,
+        BadArguments for lengths in the wrong order."""
 
         def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
             """Check the arguments, keep their lengths in `lengths`, and return the result's type.

@@ -32,7 +32,7 @@ def _separated_rule(
     """Return the type rule: two strings (text and separator or pattern), then integers."""
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        """Return the result; raise IllegalTypeOfArgument if any argument is of another type."""
+        """Return the type `result`; raise IllegalTypeOfArgument unless the arguments are two strings, then integers."""
         require(name, types[:2], TEXT_TYPES, "a String")
         require(name, types[2:], Integer, "an integer")
         return result
@@ -43,9 +43,8 @@ def _separated_rule(
 def _split_kernel(split: Callable[[pa.Array, str], pa.Array]) -> Kernel:
     """Return the kernel of a split of (separator, text[, number]).
 
-    `split(texts, separator)` gives lists of pieces. The number bounds the pieces of a text; further
-    ones are dropped.
-    """
+    `split(texts, separator)` gives lists of pieces. The number is the most pieces of a text; further pieces are
+    dropped."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         """Split the texts; a third argument of 0 or less is no bound.
@@ -63,13 +62,15 @@ def _split_kernel(split: Callable[[pa.Array, str], pa.Array]) -> Kernel:
 
 
 def _under_settings(definition: ScalarDefinition, split: Kernel) -> ScalarDefinition:
-    """Return the definition with the kernel of the setting splitby_max_substrings_includes_remaining_string."""
+    """Return the definition of a split; under splitby_max_substrings_includes_remaining_string its kernel is
+    `split`."""
     kept = define(definition.name, _separated_rule(_STRINGS), split, count=(2, 3))
     return replace(definition, by_settings=lambda changed: kept.resolver)
 
 
 def _keeping_rest(split: Callable[[pa.Array, str], pa.Array]) -> Kernel:
-    """Return the kernel of a split as `_split_kernel` has, whose last piece has all that remains."""
+    """Return the kernel of a split like that of `_split_kernel`; with a number, the last of so many pieces has all
+    the rest of the text."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         """Split the texts. Raises BadArguments if the third argument is no constant integer."""
@@ -79,7 +80,7 @@ def _keeping_rest(split: Callable[[pa.Array, str], pa.Array]) -> Kernel:
             raise BadArguments("The number of pieces must be constant.")
 
         def pieces(others: list[pa.Array], values: list[str]) -> pa.Array:
-            """Split at one separator."""
+            """Split texts at one separator."""
             lists = split(others[0], values[0])
             if not isinstance(limit, int) or limit <= 0:
                 return lists
@@ -91,7 +92,8 @@ def _keeping_rest(split: Callable[[pa.Array, str], pa.Array]) -> Kernel:
 
 
 def _with_rest(lists: pa.Array, separator: str, limit: int) -> pa.Array:
-    """Return lists of at most `limit` pieces, the last one joined of all from there on."""
+    """Return the lists with at most `limit` pieces: the last piece is all pieces from there on, joined by the
+    separator."""
     offsets, elements = columns.elements_of(lists)
     sizes = np.diff(offsets)
     places = np.arange(len(elements)) - np.repeat(offsets[:-1], sizes)
@@ -149,7 +151,7 @@ def _by_regexp(array: pa.Array, pattern: str) -> pa.Array:
 def _may_match_nothing(pattern: str) -> bool:
     """Return whether the pattern may match the empty string; Arrow's split would then never end.
 
-    It may if it matches the empty text after its anchors (^, $, word boundaries) are removed."""
+    Such a pattern matches the empty text once its anchors (^, $, word boundaries) are removed."""
     unanchored = _ANCHORS.sub(lambda m: "(?:)" if m.group(1) else m.group(), pattern)
     return bool(pc.match_substring_regex(pa.scalar(""), unanchored).as_py())
 
@@ -190,7 +192,7 @@ def _without_empty_pieces(lists: pa.Array) -> pa.Array:
 
 
 def _at_most(kernel: Kernel) -> Kernel:
-    """Return the kernel with a limit of pieces, the second argument, which is a constant; 0 is none.
+    """Return the kernel with a bound: the constant second argument is the most pieces of a text; 0 or absent means all.
 
     The text behind the last piece is left out."""
 
@@ -277,7 +279,8 @@ def _extract(*, every: bool) -> Kernel:
 
 
 def _first_match(array: pa.Array, pattern: str, groups: int) -> pa.Array:
-    """Return the first match of each text, "" if it has none; `groups` is how many the pattern has."""
+    """Return the first match of each text, or of its first group if the pattern has one; "" without a match.
+    `groups` is the pattern's number of groups."""
     wrapped = pattern if groups else f"({pattern})"
     named = DOT_MATCHES_ALL + _named_first(wrapped)
     return pc.fill_null(pc.struct_field(pc.extract_regex(array, named), "g1"), "")

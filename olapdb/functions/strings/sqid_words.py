@@ -40,5 +40,5 @@ _COMPRESSED = (
 
 @cache
 def blocked_words() -> frozenset[str]:
-    """Return the words in lower case."""
+    """Return the words that no Sqid contains, in lower case."""
     return frozenset(zlib.decompress(base64.b64decode(_COMPRESSED)).decode().split())

@@ -69,7 +69,7 @@ def _encoded(*numbers: int) -> bytes:
 
 
 def _digits(number: int, letters: str) -> str:
-    """Return a number in the positional system of these letters."""
+    """Return the digits of a number in the positional system whose digits are `letters`."""
     digits = letters[number % len(letters)]
     while number := number // len(letters):
         digits = letters[number % len(letters)] + digits
@@ -77,7 +77,7 @@ def _digits(number: int, letters: str) -> str:
 
 
 def _decoded(identifier: bytes) -> list[int]:
-    """Return the numbers of an identifier; none for a text that is no identifier."""
+    """Return the numbers of an identifier; an empty list for a text that is no identifier."""
     text = identifier.decode("latin-1")
     if not text or any(letter not in _ALPHABET for letter in text):
         return []

@@ -41,7 +41,8 @@ def _length_rule(
     """Return a type rule: `result`, for a string, array or map, and for the types in `fixed`."""
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        """Return the result; raise IllegalTypeOfArgument for another argument."""
+        """Return the type `result`; raise IllegalTypeOfArgument unless the argument is a string, array, map or of a
+        type in `fixed`."""
         scalar.require(name, types, (*TEXT_TYPES, Array, Map, *fixed), "a String, Array or Map")
         return result
 
@@ -82,10 +83,10 @@ def _emptiness(*, empty: bool) -> scalar.Kernel:
 def _slice_bounds(
     start: np.ndarray, size: np.ndarray, count: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return where each slice starts, from 0, and its length, for substring(s, start, count).
+    """Return the start, from 0, and the length of each slice of substring(s, start, count).
 
-    `start` counts from 1, or from the end if negative; a negative `count` drops characters from the
-    end. `size` is the length of each string."""
+    `start` counts from 1, or from the end if negative; a negative `count` drops characters from the end. `size` is
+    the length of each string."""
     start, count = (
         np.maximum(start, -TO_THE_END // 2),
         np.minimum(count, TO_THE_END),

@@ -34,7 +34,7 @@ def text_codes(array: pa.Array, *, utf8: bool) -> Codes:
 
 
 def check_lengths(name: str, left: Codes, right: Codes) -> None:
-    """Raise TooLargeStringSize for the row of the first text that is too long."""
+    """Raise TooLargeStringSize, with its row, for the first text that is longer than the function `name` takes."""
     longest = np.maximum(np.diff(left[1]), np.diff(right[1]))
     if int(longest.max(initial=0)) > LENGTH_MAX:
         row = int((longest > LENGTH_MAX).argmax())
@@ -42,10 +42,10 @@ def check_lengths(name: str, left: Codes, right: Codes) -> None:
 
 
 def matrices(left: Codes, right: Codes) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-    """Yield both sides in slices of bounded memory: the rows, and a matrix of each side's codes.
+    """Yield slices of bounded memory: the rows, and a matrix of codes for each side.
 
-    A matrix has the shape (rows, longest text); behind a shorter text it has codes that equal none
-    of the other side."""
+    A matrix has the shape (rows, longest text). Places behind a shorter text hold codes that equal none of the other
+    side's."""
     longest = max(int(np.diff(offsets).max(initial=0)) for _, offsets in (left, right))
     rows = len(left[1]) - 1
     step = max(1, _CELLS_MAX // (longest + 1))
@@ -55,7 +55,7 @@ def matrices(left: Codes, right: Codes) -> Iterator[tuple[slice, np.ndarray, np.
 
 
 def _matrix(side: Codes, rows: slice, filler: int) -> np.ndarray:
-    """Return some texts as rows of codes, filled up with `filler`."""
+    """Return the texts of some rows as a matrix of codes, shorter ones filled up with `filler`."""
     codes, offsets = side[0], side[1][rows.start : rows.stop + 1]
     lengths = np.diff(offsets)
     out = np.full((len(lengths), int(lengths.max(initial=0))), filler, np.int32)

@@ -28,7 +28,7 @@ def _rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument])
 
 
 def _counts(name: str, array: pa.Array) -> np.ndarray:
-    """Return the numbers of separators as int64. Raises ValueOutOfRange beyond it."""
+    """Return the counts of separators as int64. Raises ValueOutOfRange for one beyond int64."""
     values = columns.numpy_values(array)
     if values.dtype == np.uint64 and (values > _INT64_MAX).any():
         raise ValueOutOfRange(f"The count of {name} does not fit Int64.")
@@ -36,7 +36,7 @@ def _counts(name: str, array: pa.Array) -> np.ndarray:
 
 
 def _places(data: np.ndarray, separator: bytes) -> np.ndarray:
-    """Return where the separator begins among the bytes of all texts."""
+    """Return the positions at which the separator begins in the bytes of all texts."""
     starts = max(len(data) - len(separator) + 1, 0)
     matches = np.ones(starts, bool)
     for at, byte in enumerate(separator):
@@ -45,7 +45,7 @@ def _places(data: np.ndarray, separator: bytes) -> np.ndarray:
 
 
 def _kernel(name: str, *, utf8: bool) -> scalar.Kernel:
-    """Return the kernel of substringIndex, or of its form for characters."""
+    """Return the kernel of substringIndex, or with `utf8` of substringIndexUTF8; `name` is the function's."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         """Cut each text before the n-th separator, or for a negative n behind it, counted from the right.

@@ -60,7 +60,7 @@ def _tokens_call(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         return columns.lists_from(offsets, columns.text(tokens))
 
     def tokens_of_pattern(pattern: bytes, *_: object) -> list[bytes]:
-        """Return the tokens that a text has which is LIKE the pattern."""
+        """Return the tokens that each text has which is LIKE the pattern."""
         return [
             token
             for text, starts, ends in like_fragments(pattern)
@@ -101,7 +101,7 @@ def _tokenizer_of(name: str, arguments: Sequence[Argument]) -> Tokenizer:
 
 
 def _option(constant: pa.Scalar | None) -> object:
-    """Return the value of a constant; texts, which need not be UTF-8, as bytes."""
+    """Return the Python value of a constant, None for no constant; texts as bytes, since they need not be UTF-8."""
     if constant is None or not constant.is_valid:
         return None
     if pa.types.is_string(constant.type):
@@ -119,7 +119,7 @@ def _has_tokens_call(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     every = "all" in name.lower()
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        """Return UInt8; raise IllegalTypeOfArgument unless both are texts or arrays of texts."""
+        """Return UInt8; raise IllegalTypeOfArgument unless both arguments are texts or arrays of texts."""
         searched = types[0].inner if isinstance(types[0], Array) else types[0]
         scalar.require(name, [plain(searched)], TEXT_TYPES, "a String or an Array of String")
         wanted = types[1].inner if isinstance(types[1], Array) else types[1]
@@ -135,7 +135,7 @@ def _has_tokens_call(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     needles = _needles(name, arguments, tokenizer)
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Compare the tokens of each row with the needles; without needles no row has them."""
+        """Return 1 for each row whose tokens include any or all needles; 0 for all rows without needles."""
         contains = np.zeros(len(arrays[0]), bool)
         if needles:
             for start, rows in _in_pieces(arrays[0]):
@@ -153,7 +153,8 @@ def _named_tokenizer(name: str, arguments: Sequence[Argument]) -> Tokenizer:
 
 
 def _needles(name: str, arguments: Sequence[Argument], tokenizer: Tokenizer) -> list[bytes]:
-    """Return the distinct tokens that the second argument, a constant, asks for."""
+    """Return the distinct tokens that the constant second argument asks for: elements of an array as given, a text's
+    tokens."""
     if arguments[1].constant is None:
         scalar.constant_text(name, arguments, 1, "the needles")
     value = _option(arguments[1].constant)
@@ -163,7 +164,7 @@ def _needles(name: str, arguments: Sequence[Argument], tokenizer: Tokenizer) -> 
 
 
 def _in_pieces(rows: pa.Array) -> Iterator[tuple[int, pa.Array]]:
-    """Yield (first row, rows) of stretches with about _BYTES_AT_ONCE bytes."""
+    """Yield consecutive slices of the rows, each with the number of its first row, of about _BYTES_AT_ONCE bytes."""
     count = max(1, rows.nbytes // _BYTES_AT_ONCE)
     size = -(-len(rows) // count)
     for start in range(0, len(rows), max(size, 1)):
@@ -194,8 +195,9 @@ def _rows_with(
 
 
 def _containing(texts: pa.Array, needles: list[bytes], *, every: bool) -> np.ndarray:
-    """Return a mask of the texts that contain all or any of the needles somewhere, as each text does
-    that has them as tokens: only these need to be split. NULL contains nothing."""
+    """Return a mask of the texts that contain any, or with `every` all, of the needles somewhere; False for NULL.
+
+    Only these can have the needles as tokens, so only they need to be split."""
     is_candidate = np.full(len(texts), every)
     if len(needles) > _NEEDLES_SOUGHT_MAX:
         return columns.numpy_values(pc.is_valid(texts)).astype(bool)
@@ -233,7 +235,7 @@ def _has_phrase_call(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     phrase = tokenizer.of_text(value if isinstance(value, bytes) else b"")
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Search each text for the phrase; no text has an empty one."""
+        """Return 1 for each text with the tokens of the phrase in a row; 0 for an empty phrase."""
         contains = np.zeros(len(arrays[0]), bool)
         if phrase:
             for start, rows in _in_pieces(arrays[0]):

@@ -58,7 +58,9 @@ _SEPARATOR = re.compile(r"\s*[;\-+,:]?\s*")
 
 
 def _unit(name: str, arguments: Sequence[Argument], at: int, default: str) -> int:
-    """Return the place in `_UNITS` of a constant unit; raise BadArguments for another word."""
+    """Return the place in `_UNITS` of the constant unit in argument `at`, or of `default` if that is absent.
+
+    Raises BadArguments for an unknown unit."""
     if len(arguments) <= at:
         return _NAMES.index(default)
     word = constant_text(name, arguments, at, "a unit")
@@ -82,21 +84,21 @@ def _format(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         raise BadArguments(f"The smallest unit of {name} is not larger than the largest.")
 
     def shown(seconds: float) -> bytes:
-        """Return the text of one length of time."""
+        """Return the text of one duration in seconds."""
         if unit_nanoseconds:
             whole = abs(int(seconds)) * unit_nanoseconds // _SECOND
             seconds = math.copysign(whole, seconds)
         return _readable(seconds, first, last).encode()
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        """Write each distinct length once."""
+        """Write each distinct duration once."""
         return values_by_row(arrays[:1], shown, call.result.arrow)
 
     return standard_call(name, arguments, STRING, kernel)
 
 
 def _of_interval(name: str, interval: Interval) -> int:
-    """Return the nanoseconds of one unit of an interval; raise BadArguments for months and longer."""
+    """Return how many nanoseconds one unit of an interval has; raise BadArguments for months and longer ones."""
     nanoseconds = _INTERVAL_NANOSECONDS.get(interval.unit)
     if nanoseconds is None:
         raise BadArguments(f"{name} does not know how many seconds an {interval} has.")
@@ -121,7 +123,8 @@ _INTERVAL_NANOSECONDS = {
 
 
 def _readable(seconds: float, first: int, last: int) -> str:
-    """Return a length of time in the units from `first` to `last`, places of `_UNITS`."""
+    """Return a duration as text such as `1 hour and 5 seconds`, in the units from place `first` to `last` of
+    `_UNITS`; the rest is dropped."""
     if not math.isfinite(seconds):
         return str(seconds)
     rest = _nanoseconds(abs(seconds))
@@ -136,7 +139,7 @@ def _readable(seconds: float, first: int, last: int) -> str:
 
 
 def _nanoseconds(seconds: float) -> int:
-    """Return seconds as whole nanoseconds."""
+    """Return a duration of seconds as whole nanoseconds."""
     whole = math.floor(seconds)
     return whole * _SECOND + round((seconds - whole) * _SECOND)
 

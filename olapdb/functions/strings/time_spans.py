@@ -59,5 +59,5 @@ def time_spans(array: pa.Array, data_type: types.Interval) -> pa.Array:
 
 
 def _padded(numbers: np.ndarray, width: int) -> pa.Array:
-    """Return numbers as text with zeros in front."""
+    """Return numbers as texts, filled up with zeros in front to `width` characters."""
     return pc.utf8_lpad(pa.array(numbers).cast(pa.string()), width=width, padding="0")

@@ -124,10 +124,9 @@ class Tokenizer:
 
     @staticmethod
     def parse(text: str) -> Tokenizer:
-        """Return the tokenizer of its text, such as `ngrams(4)` or `splitByString([', '])`.
+        """Return the tokenizer that a text such as `ngrams(4)` or `splitByString([', '])` denotes.
 
-        Raises BadArguments for malformed text, and the errors of `of`.
-        """
+        Raises BadArguments for malformed text, and the errors of `of`."""
         call = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*(?:\((.*)\))?\s*", text, re.DOTALL)
         arguments = None if call is None else _literals(call.group(2) or "")
         if call is None or arguments is None:
@@ -142,7 +141,7 @@ class Tokenizer:
 
     @property
     def reads_fragments(self) -> bool:
-        """Return whether `of_fragment` can find tokens: a LIKE pattern has some."""
+        """Return whether `of_fragment` may find tokens: only then can an index help a LIKE pattern."""
         return self.name in _IN_LIKE
 
     def of_text(self, text: bytes) -> list[bytes]:
@@ -168,10 +167,10 @@ class Tokenizer:
         return [text]
 
     def of_fragment(self, text: bytes, *, from_start: bool, to_end: bool) -> list[bytes]:
-        """Return tokens that each text has which contains this one, at its start or end if so said.
+        """Return tokens that every text has which contains the fragment `text`, at its start or end if the flags say
+        so.
 
-        Words at an end of the fragment may go on outside of it.
-        """
+        Words at the fragment's ends may be longer in the text, so they do not count."""
         match self.name:
             case "ngrams" | "sparseGrams":
                 return self.of_text(text) if _is_utf8(text) else []
@@ -216,20 +215,23 @@ class Tokenizer:
 
     @property
     def _size(self) -> int:
-        """Return the number of characters of an n-gram."""
+        """The number of characters of an n-gram."""
         size = self.parameters[0]
         assert isinstance(size, int)
         return size
 
     @cached_property
     def _separator(self) -> re.Pattern[bytes]:
-        """Return the pattern of any separator."""
+        """The pattern that matches any of the separators."""
         separators = self.parameters[0]
         assert isinstance(separators, tuple)
         return re.compile(b"|".join(re.escape(separator) for separator in separators))
 
     def _by_regexp(self, text: str) -> list[bytes]:
-        """Return what lies between matches of the pattern, or the matches (their first group)."""
+        """Return the pieces between matches of the pattern, or the matches, by a parameter (their first group if they
+        have one).
+
+        An empty match ends the search; empty tokens are left out."""
         pattern, matches_count = self.parameters
         assert isinstance(pattern, bytes)
         all_matches = search_many.pattern_of(pattern).finditer(text)
@@ -243,7 +245,7 @@ class Tokenizer:
 
 
 def like_fragments(pattern: bytes) -> list[tuple[bytes, bool, bool]]:
-    """Return the stretches of a LIKE pattern without wildcards: (text, is at its start, at its
+    """Return the stretches of a LIKE pattern between wildcards: (text, whether it is at the start, whether at the
     end)."""
     fragments: list[tuple[bytes, bool, bool]] = []
     text, starts = bytearray(), True
@@ -280,10 +282,9 @@ def _ngram_size(arguments: Sequence[object]) -> int:
 
 
 def _gram_lengths(arguments: Sequence[object]) -> tuple[int, int, int]:
-    """Return the least and greatest length of a gram, and the least that is kept.
+    """Return the least and greatest length of sparse grams, and the least length that is kept.
 
-    Raises BadArguments for lengths outside 3 to 100, or in the wrong order.
-    """
+    Raises BadArguments for lengths outside 3 to 100, or in the wrong order."""
     lengths = [
         argument
         for argument in arguments
@@ -318,11 +319,10 @@ def _separators(arguments: Sequence[object]) -> tuple[bytes, ...]:
 
 
 def _regexp(arguments: Sequence[object]) -> tuple[bytes, bool]:
-    """Return the pattern, and whether its matches are the tokens.
+    """Return the pattern, and whether its matches (rather than the text between them) are the tokens.
 
-    Raises BadArguments for a pattern that is missing, empty or no text, or whose matches can be
-    empty while they are the tokens, and the error of a malformed one.
-    """
+    Raises BadArguments for a pattern that is missing, empty or no text, or that can match nothing while its matches
+    are the tokens, and the error of a malformed pattern."""
     pattern = arguments[0] if arguments else b""
     if not isinstance(pattern, bytes) or not pattern:
         raise BadArguments(
@@ -428,7 +428,7 @@ def _grams_of(texts: pa.Array, size: int) -> tuple[np.ndarray, pa.Array]:
 
 
 def _stretches(data: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> pa.Array:
-    """Return the stretches of the bytes between the starts and the ends, as a binary array."""
+    """Return the bytes of `data` between each start and end as a binary array."""
     offsets = columns.offsets_from_counts(ends - starts)
     places = np.repeat(starts - offsets[:-1], ends - starts) + np.arange(offsets[-1])
     return columns.binary(columns.strings_from(offsets, data[places]))
@@ -453,5 +453,5 @@ def _is_utf8(text: bytes) -> bool:
 
 
 def _end_of(match: re.Match[bytes] | None) -> int:
-    """Return where the match ends, 0 without one."""
+    """Return the position where the match ends; 0 for None."""
     return 0 if match is None else match.end()

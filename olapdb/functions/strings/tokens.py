@@ -73,11 +73,9 @@ def _search_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Arg
 
 
 def _any_of(*, utf8: bool = False, folds: bool = False) -> scalar.Kernel:
-    """Return the kernel of multiSearchAny: whether a string contains one of the needles.
+    """Return the kernel of multiSearchAny: 1 where a string contains one of the needles.
 
-    `folds` ignores case, of ASCII letters or with `utf8` of all. Every string contains the empty
-    needle.
-    """
+    `folds` ignores the case of ASCII letters, or with `utf8` of all. Every string contains the empty needle."""
 
     def folded(array: pa.Array) -> pa.Array:
         """Return the texts in lower case if `folds`, else as given."""

@@ -37,7 +37,7 @@ def _is_utf8(value: bytes) -> int:
 
 
 def _to_utf8(value: bytes) -> bytes:
-    """Return the bytes with each run of invalid ones replaced by U+FFFD."""
+    """Return the bytes with each run of invalid UTF-8 replaced by U+FFFD."""
     marked = value.decode("utf-8", "surrogateescape")
     return re.sub("[\udc80-\udcff]+", "\ufffd", marked).encode()
 
@@ -46,7 +46,7 @@ def _normalizer(form: str) -> Callable[[str], str]:
     """Return the function that brings text into a normal form of Unicode: NFC, NFD, NFKC, NFKD."""
 
     def normalized(text: str) -> str:
-        """Normalize one text."""
+        """Return the text in the normal form."""
         return unicodedata.normalize(form, text)  # type: ignore[arg-type]
 
     return normalized
@@ -60,13 +60,14 @@ def _without_marks(text: str) -> str:
 
 
 def _folded_form(text: str) -> str:
-    """Return the compatibility form of the text with its case folded."""
+    """Return the text in the compatibility form of Unicode, with its case folded."""
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
 
 
 def _initials(text: str) -> str:
-    """Return the text with each word in lower case but its first letter; words are made of letters
-    and digits. A sigma at a word's end is as any other."""
+    """Return the text with the first letter of each word in upper case and its other letters in lower case.
+
+    Words are made of letters and digits. A sigma at a word's end is written as any other."""
 
     def cased(match: re.Match[str]) -> str:
         """Return a word with its first letter as a capital."""
@@ -147,7 +148,7 @@ def _length_key(length: int) -> str:
 
 
 def _natural_key(text: str) -> str:
-    """Return a text that sorts numbers within texts by their value: each run of digits follows its
+    """Return a sorting key in which numbers within texts compare by value: each run of digits follows a code of its
     length without leading zeros."""
 
     def keyed(match: re.Match[str]) -> str:
@@ -159,7 +160,7 @@ def _natural_key(text: str) -> str:
 
 
 def _base_name(value: bytes) -> bytes:
-    """Return what follows the last slash or backslash."""
+    """Return the text behind the last slash or backslash."""
     return re.split(rb"[/\\]", value)[-1]
 
 
@@ -169,9 +170,9 @@ def _first_line(value: bytes) -> bytes:
 
 
 def _with_trailing(value: bytes, character: bytes) -> bytes:
-    """Return the text with `character` at its end, if it is not empty and lacks it.
+    """Return the text with `character` at its end; an empty text, and one that ends with it, stay.
 
-    Raises BadArguments."""
+    Raises BadArguments unless it is one byte."""
     if len(character) != 1:
         raise BadArguments("The second argument of appendTrailingCharIfAbsent is one character.")
     return value if not value or value.endswith(character) else value + character
@@ -181,7 +182,7 @@ _SIGNED = bytes(byte ^ 0x80 for byte in range(256))
 
 
 def _compare(left: bytes, right: bytes, at_left: int, at_right: int, size: int) -> int:
-    """Return -1, 0 or 1: how the pieces of `size` bytes compare at positions from 0.
+    """Compare the pieces of `size` bytes from positions `at_left` and `at_right`, counted from 0; return -1, 0 or 1.
 
     As in ClickHouse bytes are signed: those from 128 on come before all others."""
     first, second = (
@@ -203,7 +204,8 @@ def _compare_rule(
 
 
 def _affix(*, end: bool, folds: bool, utf8: bool) -> scalar.Kernel:
-    """Return the kernel of startsWith, or with `end` of endsWith, that may ignore case."""
+    """Return the kernel of startsWith, or with `end` of endsWith; `folds` ignores case, of ASCII letters or with
+    `utf8` of all."""
 
     def folded(array: pa.Array) -> pa.Array:
         """Return the texts in lower case if the case does not matter."""

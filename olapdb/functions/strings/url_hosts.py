@@ -43,22 +43,21 @@ def group(array: pa.Array, pattern: str) -> pa.Array:
 
 
 def _behind(array: pa.Array, protocol: str) -> pa.Array:
-    """Return what follows the protocol, all where there is none."""
+    """Return each URL without the protocol in front; as given where the pattern `protocol` does not match."""
     return pc.replace_substring_regex(columns.text(array), protocol, "", max_replacements=1)
 
 
 def domain(array: pa.Array) -> pa.Array:
-    """Return the hosts of URLs, with or without a protocol; a text without a dot has none.
+    """Return the hosts of URLs, with or without a protocol; '' for a text without a dot.
 
-    The dot may also be in what stands before @.
-    """
+    The dot may also be in the user name before @."""
     authority = group(_behind(array, _PROTOCOL), _AUTHORITY)
     host = pc.replace_substring_regex(authority, "^.*@", "")
     return pc.if_else(pc.match_substring_regex(authority, r"\.[^.]+$"), host, "")
 
 
 def domain_rfc(array: pa.Array) -> pa.Array:
-    """Return the hosts of URLs by RFC 3986: users may have any character, addresses brackets."""
+    """Return the hosts of URLs by RFC 3986: user names may have any character, and IPv6 addresses stand in brackets."""
     text = columns.text(array)
     text = pc.if_else(pc.match_substring_regex(text, _NO_PROTOCOL), "", text)
     text = _behind(text, _RFC_PROTOCOL)
@@ -73,23 +72,22 @@ def domain_rfc(array: pa.Array) -> pa.Array:
 
 
 def without_www(host_of: Callable[[pa.Array], pa.Array]) -> Callable[[pa.Array], pa.Array]:
-    """Return the function of hosts without a leading `www.`."""
+    """Return a function from URLs to their hosts, which `host_of` finds, without a leading `www.`."""
     return lambda array: pc.replace_substring_regex(host_of(array), r"^www\.(.)", r"\1")
 
 
 def _top_level(host_of: Callable[[pa.Array], pa.Array]) -> Callable[[pa.Array], pa.Array]:
-    """Return the function of the last labels of hosts; '' of addresses."""
+    """Return a function from URLs to the last label of their hosts, which `host_of` finds; '' for an IP address."""
     return lambda array: group(host_of(array), r"\.(?P<x>[^.0-9][^.]*)$")
 
 
 def _port(host_of: Callable[[pa.Array], pa.Array], protocol: str, before: str) -> scalar.Kernel:
-    """Return the kernel of ports: the second argument or 0 where there is none.
+    """Return the kernel of port: a URL's port, else the second argument, or 0 without one.
 
-    `protocol` and `before` match what stands before the colon of the port.
-    """
+    `protocol` matches what stands before the host, `before` what stands before the colon of the port."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Read the digits behind the hosts; those of a text without a host do not count."""
+        """Read the digits behind the host; a text without a host, and 0 or a number above 65535, give the default."""
         hosts = host_of(arrays[0])
         rest = pc.replace_substring_regex(
             _behind(arrays[0], protocol), before, "", max_replacements=1

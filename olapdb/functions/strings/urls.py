@@ -37,15 +37,15 @@ _PATH_FULL = r"(?s)^[^/]*(?P<x>/.*)"
 
 
 def _part(pattern: str) -> Callable[[pa.Array], pa.Array]:
-    """Return a function from URLs to the group `x` of a pattern."""
+    """Return a function that gives the group `x` of the pattern's match in each URL; '' where it does not match."""
     return lambda array: group(array, pattern)
 
 
 def _path(pattern: str) -> Callable[[pa.Array], pa.Array]:
-    """Return a function from URLs to the group `x` of a pattern in what follows `//`."""
+    """Return a function that gives the group `x` of the pattern's match in what follows each URL's `//`."""
 
     def path(array: pa.Array) -> pa.Array:
-        """Cut the protocol off and match the rest."""
+        """Return the pattern's group `x` in the part of each URL that follows `//`."""
         rest = pc.replace_substring_regex(columns.text(array), "^[^/]*//", "", max_replacements=1)
         return group(rest, pattern)
 
@@ -60,7 +60,7 @@ def _query_and_fragment(array: pa.Array) -> pa.Array:
 
 
 def _cut(pattern: str, kept: str = "") -> Callable[[pa.Array], pa.Array]:
-    """Return a function that removes what a pattern matches, but for what `kept` names."""
+    """Return a function that removes what the pattern matches from URLs; `kept` is the replacement."""
     return lambda array: pc.replace_substring_regex(columns.text(array), pattern, kept)
 
 
@@ -73,10 +73,9 @@ def _cut_www(array: pa.Array) -> pa.Array:
 
 
 def _parameters(array: pa.Array) -> tuple[np.ndarray, pa.Array]:
-    """Return the parameters of URLs, `name` or `name=value`: the offsets of each URL's, and they.
+    """Return the parameters of URLs, `name` or `name=value`, as offsets by URL and a column of texts.
 
-    Those behind `?` and `#`, separated by `&`, `;`, `?` or `#`.
-    """
+    They stand behind `?` and `#`, separated by `&`, `;`, `?` or `#`."""
     text = group(array, r"(?s)[?#](?P<x>.*)$")
     lists = pc.split_pattern_regex(text, "[&;?#]")
     offsets, items = columns.elements_of(lists)
@@ -87,11 +86,10 @@ def _parameters(array: pa.Array) -> tuple[np.ndarray, pa.Array]:
 
 
 def _listed_parameters(array: pa.Array) -> tuple[np.ndarray, pa.Array]:
-    """Return all parameters of URLs: the offsets of each URL's, and they.
+    """Return all parameters of URLs as offsets by URL and a column of texts.
 
-    Here `&` and `#` separate, and what stands before `?` in a name does not count. The last
-    parameter counts only with `=`.
-    """
+    Here `&` and `#` separate, and what stands before `?` in a name does not count. The last parameter counts only
+    with `=`."""
     lists = pc.split_pattern_regex(group(array, r"(?s)[?#](?P<x>.*)$"), "[&#]")
     offsets, items = columns.elements_of(lists)
     keep = np.ones(len(items), bool)
@@ -115,7 +113,8 @@ def _parameter_names(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Arra
 
 
 def _parameter(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return the value of the first parameter with the given name, '' if there is none."""
+    """Return the value of the first parameter with the given name, '' if there is none: the kernel of
+    extractURLParameter."""
     urls, names = (columns.text(array) for array in arrays)
     offsets, items = _parameters(urls)
     owners = columns.parents_of(offsets)
@@ -153,7 +152,7 @@ def _cut_parameter(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
 
 
 def _literal(text: str) -> str:
-    """Return a pattern that matches exactly a text."""
+    """Return a regular expression that matches exactly the text."""
     return "".join(f"\\x{{{ord(letter):x}}}" for letter in text)
 
 
@@ -222,10 +221,11 @@ _PERCENT, _SPACE, _PLUS = 37, 32, 43
 
 
 def _encode(*, form: bool) -> Callable[[pa.Array], pa.Array]:
-    """Return percent-encoding of all bytes but letters, digits and `-_.~`; `form`: space as +."""
+    """Return a function that percent-encodes all bytes but letters, digits and `-_.~`; with `form` a space becomes
+    +."""
 
     def encode(array: pa.Array) -> pa.Array:
-        """Write each byte as one or three characters."""
+        """Write each byte as one character, or as % and two hexadecimal digits."""
         offsets, data = columns.bytes_of(columns.binary(array))
         plain = _LETTERS[data] | ((data == _SPACE) & form)
         ends = columns.offsets_from_counts(np.where(plain, 1, 3))
@@ -239,10 +239,9 @@ def _encode(*, form: bool) -> Callable[[pa.Array], pa.Array]:
 
 
 def _decode(*, form: bool) -> Callable[[pa.Array], pa.Array]:
-    """Return the decoding of `%41`; others than two hexadecimal digits behind % stay as they are.
+    """Return a function that decodes percent-encoding: `%41` is A. A % without two hexadecimal digits behind it stays.
 
-    `form`: + is a space.
-    """
+    With `form` a + becomes a space."""
 
     def decode(array: pa.Array) -> pa.Array:
         """Write the byte in place of %, and leave out its two digits; with `form` write + as a space."""

@@ -89,7 +89,7 @@ def _widths() -> np.ndarray:
 
 
 def _characters(data: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the positions and numbers of the characters of UTF-8 bytes, without broken ones.
+    """Return the positions and code points of the characters in UTF-8 bytes; broken characters are left out.
 
     `ends` has for each byte the end of its text."""
     starts = np.flatnonzero((data & 0xC0) != 0x80)
@@ -140,7 +140,7 @@ def _visible_width(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     text = as_call(name, _text(parts_of(arguments)[0]))
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Return the columns of each row's text."""
+        """Return how many columns each row's text takes."""
         shown = text.kernel(values, rows, environment)
         single = isinstance(shown, pa.Scalar)
         array = columns.binary(columns.as_array(shown, 1 if single else rows))
@@ -151,7 +151,7 @@ def _visible_width(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _text(value: Term) -> Term:
-    """Return the value as text, NULL as the word."""
+    """Return the value as text; NULL as the word NULL."""
     return call("ifNull", call("toString", value), literal("NULL", STRING))
 
 

@@ -66,16 +66,17 @@ UNFIT = (IllegalTypeOfArgument, TypeMismatch, CannotConvertType, NoCommonType)
 
 
 def takes_alternatives(name: str, arguments: Sequence[Argument]) -> bool:
-    """Return whether the function is computed for each alternative of a Variant among its arguments."""
+    """Return whether the function is computed for each alternative, since a Variant is among its arguments."""
     return name not in _WHOLE and any(isinstance(plain(a.type), Variant) for a in arguments)
 
 
 def over_alternatives(name: str, arguments: Sequence[Argument], resolve: Resolve) -> ScalarCall:
-    """Return the call that gives the values of each alternative of the first Variant to the function.
+    """Return the call that passes the values of each alternative of the first Variant to the function. Rows that are
+    NULL are NULL.
 
-    Rows that are NULL are NULL. The result has the type that all alternatives have in common, else it is a
-    Variant. An alternative that the function does not take is an error if a row has it, NULL under
-    variant_throw_on_type_mismatch = 0. `resolve` takes the other arguments as they are. Raises IllegalTypeOfArgument if the function takes none of the alternatives,
+    The result has the common type of all alternatives' results, else it is a Variant. If a row has an alternative
+    that the function does not take, that is an error, or NULL under variant_throw_on_type_mismatch = 0. `resolve`
+    takes the other arguments as they are. Raises IllegalTypeOfArgument if the function takes no alternative,
     NotSupportedError for a hash or byteSize."""
     at = next(i for i, a in enumerate(arguments) if isinstance(plain(a.type), Variant))
     variant = plain(arguments[at].type)
@@ -98,7 +99,7 @@ def over_alternatives(name: str, arguments: Sequence[Argument], resolve: Resolve
         result = variant if {*result.alternatives} == {*variant.alternatives} else result
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Compute the function for the rows of each alternative."""
+        """Call the function for the rows of each alternative."""
         constant = all(isinstance(value, pa.Scalar) for value in values)
         count = 1 if constant else rows
         own = columns.as_array(values[at], count)
@@ -131,8 +132,9 @@ def over_alternatives(name: str, arguments: Sequence[Argument], resolve: Resolve
 def _calls_of(
     name: str, arguments: Sequence[Argument], at: int, variant: Variant, resolve: Resolve
 ) -> list[ScalarCall | ProgrammingError | DataError]:
-    """Return the call for each alternative of argument number `at`, or the error that says why the
-    function does not take it. What a measure of shapes has of a shape without area is 0."""
+    """Return for each alternative of argument number `at` the call, or the error if the function does not take it.
+
+    A function that measures shapes gives 0 for a shape without an area."""
     measured = isinstance(variant, Geometry) and name in _MEASURES
     calls: list[ScalarCall | ProgrammingError | DataError] = []
     for alternative in variant.alternatives:
@@ -155,7 +157,8 @@ def _calls_of(
 def computed_rows(
     call: ScalarCall, values: Sequence[Column], rows: np.ndarray, environment: Environment
 ) -> pa.Array:
-    """Call a function for some rows. Raise its error with the number that the row has among all."""
+    """Call a function for the rows at the positions `rows`. An error that it raises gets the row's number in the
+    block."""
     try:
         return columns.as_array(call.kernel(values, len(rows), environment), len(rows))
     except DataError as error:
@@ -163,8 +166,9 @@ def computed_rows(
 
 
 def _result_type(types: Sequence[DataType]) -> DataType:
-    """Return the type of results that have these types: the common one, or a Variant of them. Arrays and
-    maps have no NULL, and are empty for it."""
+    """Return the type of results of several types: their common type, or a Variant of them.
+
+    It is Nullable, except for arrays and maps, whose value in place of NULL is empty."""
     plains = list(dict.fromkeys(t if isinstance(t, Array | Map) else plain(t) for t in types))
     plains = [t for t in plains if not isinstance(t, Nothing)] or plains
     if len(plains) == 1:
@@ -182,7 +186,7 @@ def _is_text(data_type: DataType) -> bool:
 def as_alternative(
     array: pa.Array, source: DataType, target: DataType, environment: Environment
 ) -> pa.Array:
-    """Return values as those of a wider type: in a Variant they keep their type, and a text its text."""
+    """Return values as those of a wider type. In a Variant values keep their type; there a text is not parsed."""
     variant = plain(target)
     if isinstance(variant, Variant) and not isinstance(plain(source), Variant | Nothing):
         place = place_for(source, variant)
@@ -192,7 +196,7 @@ def as_alternative(
 
 
 def widened(column: Column, source: DataType, target: DataType, environment: Environment) -> Column:
-    """Return a column or a constant as `as_alternative` does."""
+    """Return a column or a constant converted as `as_alternative` converts."""
     if isinstance(column, pa.Scalar):
         return as_alternative(columns.single(column), source, target, environment)[0]
     return as_alternative(column, source, target, environment)
@@ -203,20 +207,22 @@ def widening(source: DataType, target: DataType) -> ScalarCall:
     alternative."""
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Return the values as those of the Variant."""
+        """Convert the values to the Variant."""
         return widened(values[0], source, target, environment)
 
     return ScalarCall("_asVariant", target, kernel)
 
 
 def of_conversion(arguments: Sequence[Argument], call: ScalarCall) -> ScalarCall:
-    """Return the call of a conversion of a Variant, such as toUInt64(v): that of each alternative, and the
-    default for NULL. `call` is the one for a text in its place."""
+    """Return the call of a conversion of a Variant, such as toUInt64(v): it casts each alternative's values; NULL gives
+    the default.
+
+    `call` is the call for a String in place of the Variant."""
     variant, target = plain(arguments[0].type), plain(call.type)
     assert isinstance(variant, Variant)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Cast the values of the alternatives that there are."""
+        """Cast the values of the alternatives that occur in the column."""
 
         def cast(array: pa.Array, source: DataType, goal: DataType) -> pa.Array:
             """Cast the values of one alternative."""

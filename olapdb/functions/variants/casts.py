@@ -52,7 +52,8 @@ def convert(
 def _from_variant(
     array: pa.Array, source: types.Variant, target: types.DataType, cast: Convert, keeps_null: bool
 ) -> pa.Array:
-    """Return the values of each alternative as values of `target`."""
+    """Return the values of each alternative cast to `target`. A type that does not convert is an error even if no
+    row has it. `keeps_null` as in `convert`."""
     for (
         alternative
     ) in source.alternatives:  # a type that does not convert is an error without rows too
@@ -68,9 +69,9 @@ def from_variant(
     *,
     keeps_null: bool = False,
 ) -> pa.Array:
-    """Return the values of each alternative that the column has as values of `target`.
+    """Return the values of each alternative that occurs, cast to `target`.
 
-    NULL becomes its default unless `keeps_null`."""
+    NULL becomes the target's default unless `keeps_null`."""
     read = gathered(array, source, lambda values, t: cast(values, t, target), target.arrow)
     if keeps_null or types.is_nullable(target) or not read.null_count:
         return read
@@ -82,7 +83,8 @@ def from_variant(
 
 
 def _extended(array: pa.Array, source: types.Variant, target: types.Variant) -> pa.Array:
-    """Return a column as one of a Variant with more alternatives; raise CannotConvertType if it lacks one."""
+    """Return a column as one of a Variant that has all its alternatives and more; raise CannotConvertType if it
+    lacks one."""
     places = [target.place_of(name) for name in source.field_names]
     if None in places:
         raise errors.CannotConvertType(
@@ -98,7 +100,7 @@ def _extended(array: pa.Array, source: types.Variant, target: types.Variant) -> 
 
 
 def place_for(source: types.DataType, target: types.Variant) -> int | None:
-    """Return the place of the alternative that holds values of the type as they are; None if there is none."""
+    """Return the place of the alternative that holds values of type `source` unchanged; None if there is none."""
     plain = types.plain(source)
     for name in (source.name, plain.name):
         place = target.place_of(name)
@@ -115,11 +117,11 @@ def to_variant(
     cast: Convert,
     parse: variant_texts.Parse | None,
 ) -> pa.Array:
-    """Return values as those of a Variant: a text as what it says, others if their type is an alternative. Without
-    `parse` that holds for texts too, but not for those of a LowCardinality.
+    """Return values as those of a Variant: texts are parsed, other values keep their type, which must be an
+    alternative.
 
-    A tuple whose elements have the names of the alternatives is the Arrow form of the Variant. Raises
-    CannotConvertType and IncorrectData."""
+    Without `parse`, texts keep their type too, but not those of a LowCardinality. A tuple whose element names are
+    those of the alternatives is the Arrow form of the Variant. Raises CannotConvertType and IncorrectData."""
     plain = types.plain(source)
     if isinstance(plain, types.Nothing):
         return pa.nulls(len(array), target.arrow)
@@ -156,8 +158,8 @@ def _of_texts(array: pa.Array, target: types.Variant, parse: variant_texts.Parse
 def _of_fields(
     array: pa.Array, source: types.Tuple, target: types.Variant, cast: Convert
 ) -> pa.Array:
-    """Return structs with a field for each alternative as values; raise IncorrectData for a row that has
-    several."""
+    """Return structs with a field for each alternative as values of the Variant; raise IncorrectData for a row in
+    which several fields are not NULL."""
     fields = dict(
         zip(
             source.names,
@@ -185,8 +187,8 @@ def of_literals(
 ) -> pa.Array:
     """Return constants of an INSERT, all of one type, as values of a Variant.
 
-    A value of an alternative's type is one of it, but for numbers: those, containers and texts are read as
-    they are written. Raises IncorrectData for one that no alternative reads."""
+    A value keeps its type if that is an alternative; but numbers and texts, and values of other types, go to the
+    first alternative that reads their text. Raises IncorrectData for one that no alternative reads."""
     plain = types.plain(source)
     if isinstance(plain, types.Nothing | types.Variant):
         return (

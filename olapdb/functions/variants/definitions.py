@@ -19,12 +19,14 @@ _ENUM8_MAX = 127
 
 
 def element_type(alternative: DataType) -> DataType:
-    """Return the type of one alternative of each row: Nullable, unless it has no NULL and is empty."""
+    """Return the type of a column with the values of one alternative: Nullable, or as given for arrays and maps,
+    which are empty instead."""
     return make_nullable(alternative)
 
 
 def element(array: pa.Array, place: int, data_type: DataType) -> pa.Array:
-    """Return the values of the alternative at `place`, NULL for other rows; arrays and maps are empty there."""
+    """Return the values of the alternative at `place`; in rows of another alternative NULL, or empty for arrays and
+    maps."""
     values = columns.struct_fields(array)[place + 1]
     if values.null_count and not is_nullable(element_type(data_type)):
         return values.fill_null(default_value(data_type))
@@ -32,9 +34,10 @@ def element(array: pa.Array, place: int, data_type: DataType) -> pa.Array:
 
 
 def _element(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve variantElement(v, 'Type'[, default]) of a Variant, or of an array of such.
+    """Resolve variantElement(v, 'Type'[, default]) of a Variant, or of an array of Variants.
 
-    Raises IllegalTypeOfArgument if it is none, or has no such type and there is no default."""
+    Without such an alternative the result is the default. Raises IllegalTypeOfArgument for other arguments, and for
+    a type that is no alternative if there is no default."""
     container, depth = arguments[0].type, 0
     while isinstance(container, Array):
         container, depth = container.inner, depth + 1
@@ -55,7 +58,7 @@ def _element(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         result = Array(result)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Return the values of the alternative, of arrays those of their elements."""
+        """Return the values of the alternative, also within arrays."""
         array = columns.single(values[0])
         values_of_alternative = _within(array, depth, place, alternative)
         return (
@@ -66,7 +69,7 @@ def _element(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _within(array: pa.Array, depth: int, place: int, alternative: DataType) -> pa.Array:
-    """Return the values of the alternative of the elements within `depth` arrays."""
+    """Return the values of the alternative at `place` of the elements within `depth` levels of arrays."""
     if not depth:
         return element(array, place, alternative)
     offsets, elements = columns.elements_of(array)
@@ -83,7 +86,7 @@ def _type(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     result = Enum(bits, (("None", -1), *((text, at) for at, text in enumerate(names))))
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Return the number of each row's alternative."""
+        """Return the Enum's number of each row's alternative."""
         numbers = numbers_of(columns.single(values[0])).astype(np.int16)
         numbers[numbers == NO_ALTERNATIVE] = -1
         own_numbers = columns.from_values(numbers, result.arrow)

@@ -23,26 +23,27 @@ _TEXTS = (types.String, types.FixedString)
 
 
 class TokenReader(Protocol):
-    """A reader of the tokens of an index as values (`olapdb.functions.json.read`)."""
+    """A reader of an index's tokens as values (`olapdb.functions.json.read`)."""
 
     @property
     def index(self) -> JsonIndex:
         """The index of the tokens."""
 
     def values(self, tokens: np.ndarray, data_type: types.DataType) -> pa.Array:
-        """Return the values of tokens that are values of the type."""
+        """Return the values of tokens as the type."""
 
     def strings(self, tokens: np.ndarray) -> tuple[pa.Array, np.ndarray]:
-        """Return strings decoded and other values as they are written, and which are there."""
+        """Return strings decoded and other values as they are written, and a mask of the tokens that have a text."""
 
 
 def read_variants(
     reader: TokenReader, tokens: np.ndarray, variant: types.Variant, parse: variant_texts.Parse
 ) -> tuple[pa.Array, np.ndarray]:
-    """Return tokens as values of a Variant, and whether each is one; null is NULL, which is one.
+    """Return tokens as values of a Variant, and a mask of those that an alternative takes; null is NULL, and counts as
+    taken.
 
-    A string is read as any text is, but is no array, tuple or map. What no other alternative takes, String
-    does, as it is written."""
+    A string is read as any text is, but becomes no array, tuple or map. What no other alternative takes is a String,
+    as it is written, if the Variant has that."""
     kind = reader.index.kind_of(tokens)
     texts, present = reader.strings(tokens)
     texts = pc.if_else(pa.array(present), texts, pa.scalar(None, pa.string()))
@@ -79,12 +80,12 @@ def read_variants(
 
 
 def _is(variant: types.Variant, place: int, kinds: tuple[type[types.DataType], ...]) -> bool:
-    """Return whether an alternative is of one of the kinds."""
+    """Return whether the alternative at `place` is of one of the kinds."""
     return isinstance(types.plain(variant.alternatives[place]), kinds)
 
 
 def _by_place(pieces: list[tuple[int, np.ndarray, pa.Array]]) -> dict[int, pa.Array]:
-    """Return the values of each alternative in the order of their rows, of pieces (place, rows, values)."""
+    """Join pieces of (place, rows, values): return the values of each alternative in the order of their rows."""
     by_place: dict[int, pa.Array] = {}
     for place in {piece[0] for piece in pieces}:
         own = [(rows, values) for at, rows, values in pieces if at == place]
@@ -99,7 +100,7 @@ def _by_place(pieces: list[tuple[int, np.ndarray, pa.Array]]) -> dict[int, pa.Ar
 def fits(
     reader: TokenReader, tokens: np.ndarray, data_type: types.DataType, parse: variant_texts.Parse
 ) -> np.ndarray:
-    """Return whether each token, all that it contains included, is a value of the type; bool."""
+    """Return a mask of the tokens that are values of the type, with all elements that they contain."""
     plain, index = types.plain(data_type), reader.index
     kind = index.kind_of(tokens)
     if isinstance(plain, types.Variant):
@@ -140,7 +141,8 @@ def _fits_tuple(
     plain: types.Tuple,
     inner: Callable[[np.ndarray, types.DataType], np.ndarray],
 ) -> np.ndarray:
-    """Return which tokens are tuples: arrays of as many elements, or objects with none but its names."""
+    """Return a mask of the tokens that are values of a tuple: arrays of as many elements, or objects with no other
+    keys than its names."""
     kind = index.kind_of(tokens)
     offsets, members = paths.members_of(
         index, np.where((kind == ARRAY) | (kind == OBJECT), tokens, -1)

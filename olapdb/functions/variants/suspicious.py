@@ -16,9 +16,11 @@ _USUAL_BYTES_MAX = 256
 
 
 def refuse_suspicious(data_type: DataType, place: str, allows: Callable[[str], bool]) -> None:
-    """Raise SuspiciousTypeForLowCardinality for a type that holds LowCardinality of anything but
-    texts and UUID, IllegalColumn for a FixedString of more than 256 bytes and for similar types of a
-    Variant. `allows` says of a setting whether it is on; `place` is what has the type."""
+    """Raise SuspiciousTypeForLowCardinality for a LowCardinality, also within the type, of anything but texts and UUID,
+    and IllegalColumn for a FixedString of more than 256 bytes or a Variant of similar types.
+
+    `allows` returns whether a setting is on and permits the type; `place` names the column or the like for the
+    error."""
     match data_type:
         case types.LowCardinality() if not isinstance(plain(data_type), _REPEATED_TEXTS):
             if not allows("allow_suspicious_low_cardinality_types"):
@@ -58,7 +60,7 @@ def inner_types(data_type: DataType) -> tuple[DataType, ...]:
 
 
 def refuse_similar(variant: Variant) -> None:
-    """Raise IllegalColumn for a Variant two of whose types have a common type, which could stand for both."""
+    """Raise IllegalColumn for a Variant with two alternatives for which one common type could stand."""
     if isinstance(variant, Geometry):
         return  # its shapes tell each other by name
     for left, right in combinations(variant.alternatives, 2):
@@ -72,7 +74,7 @@ def refuse_similar(variant: Variant) -> None:
 
 
 def _common(left: DataType, right: DataType) -> DataType | None:
-    """Return the type that holds the values of both, None if there is none; Bool is like no other type."""
+    """Return the common type of both; None if there is none. Bool has none with other types."""
     if isinstance(plain(left), Boolean) or isinstance(plain(right), Boolean):
         return None
     try:

@@ -62,7 +62,7 @@ _PLAUSIBLE: dict[type[types.DataType], str] = {
 
 
 def _depth(data_type: types.DataType) -> int:
-    """Return how deep arrays, tuples and maps lie in the type."""
+    """Return how many levels of arrays, tuples and maps the type has."""
     match types.plain(data_type):
         case types.Array(inner):
             return 1 + _depth(inner)
@@ -75,7 +75,7 @@ def _depth(data_type: types.DataType) -> int:
 
 
 def _rank(data_type: types.DataType) -> tuple[int, int, int]:
-    """Return the place of the type in the order: containers by depth, then by kind, then by size."""
+    """Return the sort key by which alternatives are tried: containers by depth, then by kind, then by size."""
     plain = types.plain(data_type)
     kinds = [at for at, kind in enumerate(_ORDER) if type(plain) is kind]
     kinds = kinds or [at for at, kind in enumerate(_ORDER) if isinstance(plain, kind)]
@@ -92,14 +92,15 @@ def _rank(data_type: types.DataType) -> tuple[int, int, int]:
 def text_order(
     variant: types.Variant, kinds: tuple[type[types.DataType], ...] = (types.DataType,)
 ) -> list[int]:
-    """Return the places of the alternatives of these kinds, in the order in which they read texts."""
+    """Return the places of the alternatives of these kinds, in the order in which they are tried."""
     places = [at for at, t in enumerate(variant.alternatives) if isinstance(types.plain(t), kinds)]
     return sorted(places, key=lambda at: _rank(variant.alternatives[at]))
 
 
 def literal_order(variant: types.Variant, source: types.DataType) -> list[int]:
-    """Return the places of the alternatives that read a literal of the type `source`, first to last: a text
-    is no number, a number no date, and String reads what no other does."""
+    """Return the places of the alternatives that may read a literal of the type `source`, first to last.
+
+    A text is no number, a number no date, and String reads what no other alternative does."""
     last = text_order(variant, _TEXTS)
     match types.plain(source):
         case types.String():
@@ -143,7 +144,7 @@ def of_texts(
 
 
 def _read(texts: pa.Array, data_type: types.DataType, parse: Parse) -> pa.Array:
-    """Return the texts that an alternative reads as its values, NULL for all others."""
+    """Return the values of the texts that an alternative reads, NULL for all others."""
     plain = types.plain(data_type)
     if isinstance(plain, types.String):
         return texts
@@ -162,12 +163,12 @@ def _read(texts: pa.Array, data_type: types.DataType, parse: Parse) -> pa.Array:
 
 
 def are_values(texts: pa.Array, data_type: types.DataType, parse: Parse) -> np.ndarray:
-    """Return which texts a type reads as its values; bool."""
+    """Return a mask of the texts that a type reads as its values."""
     return np.asarray(_read(texts, data_type, parse).is_valid())
 
 
 def _plausible(texts: pa.Array, plain: types.DataType) -> pa.Array:
-    """Return which texts may be values of the type."""
+    """Return a mask of the texts that may be values of the type: a cheap test before parsing."""
     if isinstance(plain, types.FixedString):
         return pc.less_equal(pc.binary_length(texts), plain.length)
     patterns = [pattern for kind, pattern in _PLAUSIBLE.items() if isinstance(plain, kind)]

@@ -47,7 +47,7 @@ def numbers_of(array: pa.Array) -> np.ndarray:
 
 
 def alternatives_of(array: pa.Array, variant: Variant) -> Iterator[Alternative]:
-    """Yield the alternatives of which the column has values."""
+    """Yield the alternatives that occur in the column, with their rows and values."""
     numbers = numbers_of(array)
     fields = columns.struct_fields(array)[1:]
     for place, (field, data_type) in enumerate(zip(fields, variant.alternatives, strict=True)):
@@ -64,10 +64,10 @@ def gathered(
     convert: Callable[[pa.Array, DataType], pa.Array],
     arrow: pa.DataType,
 ) -> pa.Array:
-    """Return what `convert` makes of the values of each alternative, or of each type of a Dynamic, in the order
-    of the rows; NULL for NULL.
+    """Convert the values of each alternative, or of each type of a Dynamic, by `convert`; return the results in the
+    order of the rows, NULL for NULL.
 
-    `convert` returns as many values of the type `arrow`. A DataError of it names the row of the column."""
+    `convert` returns as many values of the Arrow type `arrow`. A DataError of it names the row of the column."""
     if isinstance(variant, Dynamic):
         return dynamic_values.gathered(array, convert, arrow)
     pieces: list[pa.Array] = []
@@ -100,9 +100,9 @@ def in_rows(
 
 
 def assembled(variant: Variant, numbers: np.ndarray, values: Mapping[int, pa.Array]) -> pa.Array:
-    """Return the column whose rows have the alternatives `numbers`, `NO_ALTERNATIVE` for NULL.
+    """Return a column of the Variant: `numbers` has the place of each row's alternative, `NO_ALTERNATIVE` for NULL.
 
-    `values` has those of each alternative that occurs, by its place, in the order of the rows."""
+    `values` has the values of each alternative that occurs, by its place, in the order of the rows."""
     fields = [columns.from_values(numbers, pa.uint8(), _mask(numbers != NO_ALTERNATIVE))]
     for place, data_type in enumerate(variant.alternatives):
         own = values.get(place)
@@ -115,12 +115,12 @@ def assembled(variant: Variant, numbers: np.ndarray, values: Mapping[int, pa.Arr
 
 
 def _mask(valid: np.ndarray) -> np.ndarray | None:
-    """Return which rows are valid; None if all are."""
+    """Return `valid`, or None if all rows are valid: a column without nulls needs no mask."""
     return None if valid.all() else valid
 
 
 def of_one(variant: Variant, place: int, values: pa.Array) -> pa.Array:
-    """Return values, which may be NULL, as a column of the variant with the alternative at `place` alone."""
+    """Return values of the alternative at `place` as a column of the Variant; NULL stays NULL."""
     valid = columns.validity(values)
     numbers = np.full(len(values), place, np.uint8)
     if valid is not None:
