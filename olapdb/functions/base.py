@@ -52,13 +52,14 @@ class Environment:
 
     @property
     def of_warehouse(self) -> Environment:
-        """The same values in the warehouse's zone, in which keys, indexes and defaults are computed."""
+        """Return the same values with the time zone of the warehouse, in which keys, indexes and defaults are
+        computed."""
         if self.stored_zone is None:
             return self
         return replace(self, zone=self.stored_zone, stored_zone=None)
 
     def in_zone(self, zone: str) -> Environment:
-        """Return the same values for a query in another zone; '' is the warehouse's."""
+        """Return the same values with another time zone; '' means the zone of the warehouse."""
         own = self.of_warehouse
         return replace(own, zone=zone, stored_zone=own.zone) if zone not in ("", own.zone) else own
 
@@ -118,8 +119,8 @@ class Groups:
 
     @cached_property
     def sums(self) -> dict[Hashable, tuple[pa.Array, pa.Array]]:
-        """Columns of the rows and their sums by group, by a key that `sum_by_group` makes: `sum(x), avg(x)` adds
-        x up once."""
+        """Cached sums by group: from a key that `sum_by_group` makes to the column and its sums. With `sum(x),
+        avg(x)` x is summed once."""
         return {}
 
     @cached_property
@@ -134,9 +135,8 @@ class Groups:
 
     @cached_property
     def kernel_codes(self) -> np.ndarray | None:
-        """The codes as compiled kernels take them: None if all rows are in one group.
-
-        Kernels write where a code points, so that each is checked to be a group."""
+        """Return the codes as compiled kernels take them; None if all rows are in one group. Checks that each code is
+        a group, since kernels write where a code points."""
         if self.count == 1:
             return None
         if self.are_checked:
@@ -166,7 +166,8 @@ class AceroAggregation:
 
 @dataclass(frozen=True)
 class TotalsOfState:
-    """The totals of groups that states are made of, and the function that makes them of the totals' values."""
+    """The totals of groups from which states are built, and the function that builds the states from the totals'
+    values."""
 
     totals: Sequence[Total]
     states: Callable[[Sequence[np.ndarray]], pa.Array]
@@ -217,42 +218,42 @@ class Aggregate(ABC):
 
     @property
     def ignores_repeats(self) -> bool:
-        """Return whether the states of one argument depend on the set of its values that are not NULL
-        alone, so that each may be given once."""
+        """Return whether the states depend only on the set of the argument's values that are not NULL, so that each
+        value may be given once."""
         return False
 
     @property
     def keeps_distinct(self) -> bool:
-        """Return whether the states have the distinct values of the arguments, or a sample of them: repeats are
-        found by codes sooner than by wide numbers."""
+        """Return whether the states consist of the distinct argument values, or a sample of them. Then the caller may
+        drop repeats by their codes first, which is faster."""
         return False
 
     def of_distinct(
         self, values: pa.Array, offsets: np.ndarray, codes: np.ndarray
     ) -> pa.Array | None:
-        """Return the results of groups from their distinct arguments, if `keeps_distinct` and the aggregate need not
-        make states for it, else None. `offsets` cut `codes`, each a position in `values`, into groups."""
+        """Return the result of each group from its distinct arguments, without building states; None if the aggregate
+        cannot. `offsets` cut `codes`, each a position in `values`, into groups."""
         return None
 
     def of_marked(self, values: pa.Array, marks: np.ndarray) -> pa.Array | None:
-        """Return what `of_distinct` does. `marks` has the distinct arguments of each group as bits of words, uint64 of
-        shape (groups, words): the lowest bit of the first one stands for the first of `values`. None where the
-        aggregate wants the codes."""
+        """Return the same result as `of_distinct`, from bit masks. `marks`, uint64 of shape (groups, words), has for
+        each group a bit for each of `values` that it has; the lowest bit of the first word is the first value. None
+        if the aggregate needs the codes."""
         return None
 
     @property
     def takes_dictionaries(self) -> bool:
-        """Return whether `state` takes a text argument as a dictionary, too."""
+        """Return whether `state` also accepts a text argument that is dictionary-encoded."""
         return False
 
     @property
     def takes_mask(self) -> bool:
-        """Return whether the last argument is a condition, of which `state` and `totals` take a mask, too."""
+        """Return whether the last argument is a condition for which `state` and `totals` also accept a boolean mask."""
         return False
 
     @property
     def takes_short_decimals(self) -> bool:
-        """Return whether `state` takes decimals of at most 18 digits in their short form of 64 bits, too."""
+        """Return whether `state` also accepts decimals of at most 18 digits in their 64-bit form."""
         return False
 
     @abstractmethod
@@ -268,23 +269,22 @@ class Aggregate(ABC):
         """Return the result of each state, of `result_type.arrow`, in order."""
 
     def totals(self, arguments: Sequence[pa.Array]) -> TotalsOfState | None:
-        """Return the totals that the states of these arguments are made of, or None if they are not. The states
-        equal those of `state`; a kernel computes the totals of all aggregates of a node in one pass."""
+        """Return the totals from which the states of these arguments are built, or None if the aggregate has no such
+        form. The states equal those of `state`; a kernel computes the totals of all aggregates of a node in one pass.
+        """
         return None
 
     def states_of_extremes(
         self, arguments: Sequence[pa.Array], choose: ChooseRows
     ) -> pa.Array | None:
-        """Return the states of sets of rows from the one row of each that has the extreme key, which `choose` finds;
-        None if the state is not that of one row."""
+        """Return the states of groups from one row each, the one with the extreme key, which `choose` finds. None if
+        a state does not come from a single row."""
         return None
 
     def acero(self) -> tuple[AceroAggregation, ...] | None:
-        """Return how Acero computes the state's leaves in one pass over keys, or None if it cannot.
-
-        The states equal those of `state`, as a property test checks. The executor uses Acero only
-        if every aggregate of a node supports it.
-        """
+        """Return the Acero aggregations that compute the leaves of the states in one pass over the keys, or None if
+        there are none. The states equal those of `state`, as a property test checks. The executor uses Acero only if
+        every aggregate of a node supports it."""
         return None
 
     def from_acero(self, leaves: Sequence[pa.Array]) -> pa.Array:

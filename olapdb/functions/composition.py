@@ -20,8 +20,8 @@ Compute = Callable[[Sequence[Column], int, Environment], Column]
 
 @dataclass(frozen=True)
 class Term:
-    """A part of a composition: its type, its value if it is a constant, and how it is computed from
-    the arguments of the whole."""
+    """A node of a composed function: its type, its value if it is a constant, and the function that computes it from
+    the arguments of the whole call."""
 
     type: DataType
     constant: pa.Scalar | None
@@ -30,20 +30,17 @@ class Term:
 
 
 def literal(value: object, data_type: DataType) -> Term:
-    """Return a constant as a part."""
+    """Return a constant term of this value and type."""
     scalar = constant(value, data_type)
     return Term(data_type, scalar, lambda values, rows, environment: scalar)
 
 
 def call(name: str, *parts: Term) -> Term:
-    """Return the call of a registered function on parts.
-
-    Raises the errors of `resolve_scalar`.
-    """
+    """Return the term that calls the registered function `name` on terms. Raises the errors of `resolve_scalar`."""
     inner = resolve_scalar(name, [Argument(part.type, part.constant) for part in parts])
 
     def compute(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Compute the parts, then the function of them."""
+        """Compute the argument terms, then the function of their values."""
         computed = [part.compute(values, rows, environment) for part in parts]
         return inner.kernel(computed, rows, environment)
 
@@ -55,17 +52,17 @@ def call(name: str, *parts: Term) -> Term:
 
 
 def parts_of(arguments: Sequence[Argument]) -> list[Term]:
-    """Return the arguments of a call as parts."""
+    """Return one term for each argument of a call."""
     return [_argument(at, argument) for at, argument in enumerate(arguments)]
 
 
 def _argument(at: int, argument: Argument) -> Term:
-    """Return the part that is argument `at`."""
+    """Return the term that reads argument `at`."""
     return Term(argument.type, argument.constant, lambda values, rows, environment: values[at])
 
 
 def as_call(name: str, whole: Term) -> ScalarCall:
-    """Return a composition as the call of a function."""
+    """Return the ScalarCall of function `name` that computes the term."""
     return ScalarCall(name, whole.type, whole.compute, whole.volatility)
 
 
@@ -78,12 +75,11 @@ def compose(
     insensitive: bool = False,
     standard: bool = False,
 ) -> ScalarDefinition:
-    """Define a function by a composition; `build` takes a part for each argument.
-
-    A `standard` one is NULL for a bare NULL, and a LowCardinality where `define` makes it one."""
+    """Define a function by composition of others: `build` receives one term for each argument and returns the term of
+    the result. With `standard` a bare NULL gives NULL, and LowCardinality is kept where `define` keeps it."""
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call by composing the arguments."""
+        """Resolve the call by building the composition from its arguments."""
         if not standard:
             return as_call(spelt, build(*parts_of(arguments)))
         if any(isinstance(plain(argument.type), Nothing) for argument in arguments):

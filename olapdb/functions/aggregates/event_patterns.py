@@ -181,8 +181,8 @@ def next_searches(pattern: Pattern, events: Events) -> np.ndarray:
 
 
 def search(pattern: Pattern, events: Events) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Return what `next_searches` does, and for each event of the pattern where it is found: by the
-    position of the event before it, and for the first one by that at which the search begins."""
+    """Return the result of `next_searches`, and for each event of the pattern the positions where it is found. These
+    are indexed by the position of the previous event; for the first event, by the position where the search begins."""
     found_at: list[np.ndarray] = []
     positions = np.arange(events.count)
     *gaps, last = pattern.gaps

@@ -85,8 +85,8 @@ def _latest_chains(events: _Events, levels: int, modes: FunnelModes) -> list[np.
 
 @dataclass(frozen=True)
 class _Chains:
-    """All chains of one level that may be continued: the tie where each ends, the tie where it
-    starts, and the rows of several conditions that it took at its last time, as bits."""
+    """All chains of one level that can be continued: the tie (group and time) of their last and of their first event,
+    and bits of the rows with several conditions that they took at their last time."""
 
     ties: np.ndarray
     starts: np.ndarray

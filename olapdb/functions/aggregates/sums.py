@@ -119,7 +119,7 @@ def sum_by_group(array: pa.Array, summed: DataType, groups: Groups) -> pa.Array:
 
 
 def _sum_by_group(array: pa.Array, summed: DataType, groups: Groups) -> pa.Array:
-    """Return the sum of each group as `sum_by_group` does, without its special cases."""
+    """Compute the sum of each group as `sum_by_group` returns it, without its cache in `groups`."""
     arrow = summed.arrow
     if isinstance(summed, WideNumber):
         sums = group_kernels.sum_decimals(array, groups)

@@ -67,7 +67,7 @@ class TimeSamples(Gathered):
 
     def finalize(self, states: pa.Array) -> pa.Array:
         """Return each group's samples in order of time; of samples with equal times the greatest value.
-        timeSeriesLastTwoSamples gives only the last two."""
+        timeSeriesLastTwoSamples gives only the last two, the latest first."""
         offsets, tuples = columns.elements_of(states)
         times, values = columns.struct_fields(tuples)
         owners, rows = _unique(offsets, _ticks(times), _floats(values))

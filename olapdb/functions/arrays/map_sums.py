@@ -35,8 +35,8 @@ _NUMBERS = (Integer, Float, Decimal, Boolean)
 
 
 def _result_type(name: str, types: Sequence[DataType]) -> Map:
-    """Return the map type of the sum; raise IllegalTypeOfArgument unless the maps have keys of one
-    type, and values that add up in one type."""
+    """Return the type of the summed map. Raises IllegalTypeOfArgument unless the keys have a common type and the
+    values a type of their sum."""
     maps = [data_type for data_type in types if isinstance(data_type, Map)]
     if len(maps) < len(types):
         raise illegal(
