@@ -19,8 +19,8 @@ else:
 
 
 def exported(array: pa.Array, data_type: DataType) -> pa.Array:
-    """Return a column in Arrow as users get it, of `exported_type`: values of JSON and of a Dynamic as texts, Enums
-    as texts, times as durations."""
+    """Convert a column to the Arrow types that users get, `exported_type`: JSON and Dynamic as texts, Enums as texts,
+    times as durations."""
     if any_part(data_type, (Dynamic, Json)):
         array, data_type = dynamic_edges.with_texts(array, data_type)
     return arrow_forms.exported(array, data_type)
@@ -29,8 +29,8 @@ def exported(array: pa.Array, data_type: DataType) -> pa.Array:
 def python_values(
     column: pa.Array | pa.ChunkedArray, data_type: DataType, zone: str | None = None
 ) -> list[object]:
-    """Return a column as Python values, as `types.python_values` does: a JSON is a dict, a value of a Dynamic what
-    a value of its type is."""
+    """Convert a column to Python values as `types.python_values` does: a JSON gives a dict, a Dynamic the Python
+    value of its own type."""
     if any_part(data_type, (Dynamic, Json)):
         whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
         return dynamic_edges.python_values(whole, data_type, zone)

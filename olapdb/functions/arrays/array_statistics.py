@@ -32,8 +32,8 @@ def _autocorrelation_rule(
 
 
 def _autocorrelation(values: list[float], lags: int | None = None) -> list[float]:
-    """Return the autocorrelation of a series at the lags 0, 1, 2 … below `lags`, of all lags without it. NaN if all
-    values are equal. Source: Box and Jenkins, Time Series Analysis."""
+    """Return the autocorrelation of a series at the lags 0, 1, 2 … up to `lags`, excluded, or at all lags if it is
+    None. NaN if all values are equal. Source: Box and Jenkins, Time Series Analysis."""
     series = np.array(values, np.float64)
     count = len(series) if lags is None else max(0, min(lags, len(series)))
     if not count:

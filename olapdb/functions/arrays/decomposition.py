@@ -75,7 +75,8 @@ def _estimates(
 
 
 def _loess(values: np.ndarray, length: int, *, line: bool) -> np.ndarray:
-    """Return the loess-smoothed series (`ess`). Fits every tenth place or so, and interpolates linearly between."""
+    """Return the loess-smoothed series (`ess`). Fits points at steps of a tenth of `length` and interpolates linearly
+    between them."""
     count = len(values)
     if count < 2:
         return values
