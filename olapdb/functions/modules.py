@@ -40,7 +40,8 @@ def definitions_of(module: str) -> tuple[ScalarDefinition, ...]:
 
 
 def by_name(definitions: Iterator[ScalarDefinition]) -> Mapping[str, ScalarDefinition]:
-    """Return the definitions by name and alias; a case-insensitive name in lower case behind \\0."""
+    r"""Return a mapping from each name and alias to its definition. A case-insensitive name is also there in lower
+    case, with `\0` in front."""
     table: dict[str, ScalarDefinition] = {}
     for definition in definitions:
         for name in (definition.name, *definition.aliases):
@@ -52,5 +53,5 @@ def by_name(definitions: Iterator[ScalarDefinition]) -> Mapping[str, ScalarDefin
 
 @cache
 def table_of(module: str) -> Mapping[str, ScalarDefinition]:
-    """Return the definitions of one module, see `by_name`."""
+    """Return the mapping `by_name` of the definitions of one module."""
     return by_name(iter(definitions_of(module)))

@@ -24,7 +24,7 @@ from olapdb.types import DataType, is_nullable
 
 @dataclass(frozen=True)
 class PythonFunction:
-    """A Python function: its code, the type of its result, and how it is called."""
+    """A function that a user wrote in Python: its code, its result type, and how it is called."""
 
     name: str
     handler: Callable[..., Any]
@@ -35,14 +35,13 @@ class PythonFunction:
     pure: bool = False
 
     def definition(self) -> ScalarDefinition:
-        """Return the function as one that the binder can call.
-
-        An aggregate takes one argument: the array of the values of each group."""
+        """Return the ScalarDefinition with which the binder calls the function. An aggregate takes one argument: the
+        array of a group's values."""
         count = 1 if self.aggregate else self.parameters
         return ScalarDefinition(self.name, self._resolve, count, count)
 
     def _resolve(self, name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Return the call. Its volatility keeps it from being folded unless the function is pure."""
+        """Resolve the call. It is volatile unless the function is pure, so that it is not folded to a constant."""
         volatility: Volatility = "pure" if self.pure else "row"
         return ScalarCall(name, self.returns, self._kernel, volatility)
 
@@ -66,7 +65,7 @@ class PythonFunction:
         return self._result(values, rows)
 
     def _aggregate(self, group: Iterable[Any] | None) -> Any:
-        """Return the result of one group's values; several parameters arrive as tuples."""
+        """Call the code with the values of one group and return its result; several parameters arrive as tuples."""
         accumulator = self.handler()
         for value in group or ():
             if self.parameters > 1:
@@ -76,7 +75,8 @@ class PythonFunction:
         return accumulator.finish()
 
     def _result(self, values: Any, rows: int) -> pa.Array:
-        """Return the code's values as an array of the declared type."""
+        """Convert the values that the code returned to an array of the declared type. Raises PythonFunctionFailed for
+        a wrong number or type of values."""
         kind = self.returns.arrow
         try:
             if isinstance(values, pa.ChunkedArray):
@@ -93,7 +93,7 @@ class PythonFunction:
         return array
 
     def _failed(self, reason: str) -> errors.PythonFunctionFailed:
-        """Return the error about the function."""
+        """Return the PythonFunctionFailed error of this function, with the reason."""
         return errors.PythonFunctionFailed(f"The Python function {self.name} failed: {reason}.")
 
 
@@ -113,5 +113,5 @@ def _values(column: Column, rows: int) -> Sequence[Any]:
 
 
 def _elements(value: Any) -> Iterator[Any]:
-    """Yield the elements of a tuple, which Arrow returns as a dictionary."""
+    """Yield the elements of a tuple, which Arrow gives as a dictionary."""
     yield from value.values() if isinstance(value, dict) else value

@@ -49,7 +49,7 @@ _UNKNOWN_REASONS = {
 
 
 def _by_name(reasons: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the reason for each name."""
+    """Return the mapping from each refused name to its reason."""
     return MappingProxyType({name: why for why, names in reasons.items() for name in names.split()})
 
 

@@ -114,13 +114,13 @@ def definitions() -> tuple[ScalarDefinition, ...]:
 
 @cache
 def _definitions_by_name() -> Mapping[str, ScalarDefinition]:
-    """Return the definitions of all scalar functions, see `by_name`."""
+    """Return the mapping `by_name` of all scalar functions; imports all modules."""
     return by_name(iter(definitions()))
 
 
 @cache
 def _places() -> Mapping[str, str]:
-    """Return the module that defines a name, for each name of the index as `by_name` has it."""
+    """Return the mapping from each name in the index, as in `by_name`, to the module that defines it."""
     places = {name: module for module, names in NAMES.items() for name in names.split()}
     caseless = CASE_INSENSITIVE.items()
     places.update((f"\0{name}", module) for module, names in caseless for name in names.split())
@@ -133,17 +133,16 @@ def _lambda_definitions() -> Mapping[str, LambdaDefinition]:
 
 
 def _is_indexed(name: str) -> bool:
-    """Return whether the name is known without the modules of all functions: it is in the index,
-    or that of an aggregate or a window function."""
+    """Return whether a name is known without importing all modules: it is in the index, or is the name of an
+    aggregate or a window function."""
     places = _places()
     known = name in places or f"\0{name.lower()}" in places or name in LAMBDAS
     return known or is_aggregate(name) or find_window(name) is not None
 
 
 def find(name: str) -> ScalarDefinition | None:
-    """Return the definition of a name, in any case where ClickHouse ignores it; None if unknown.
-
-    Imports the module that the index names; all of them for a name that the index lacks."""
+    """Return the definition of a name, or None if it is unknown. Case is ignored for names where ClickHouse ignores
+    it. Imports the module that the index gives for the name; all modules for a name that is not in the index."""
     places = _places()
     for key in (name, f"\0{name.lower()}"):
         if key in places:
@@ -155,7 +154,7 @@ def find(name: str) -> ScalarDefinition | None:
 
 
 def find_lambda(name: str) -> LambdaDefinition | None:
-    """Return the form of a function that takes a lambda, or None if it has none."""
+    """Return the definition of the form of a function that takes a lambda; None if it has none."""
     if name not in LAMBDAS and _is_indexed(name):
         return None
     return _lambda_definitions().get(name)
@@ -218,7 +217,7 @@ def resolve_scalar(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _call(definition: ScalarDefinition, name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Return the call of a definition, written as `name`. Raises its errors."""
+    """Resolve a call of the definition, written as `name`. Raises the definition's errors."""
     if definition.name in ORDERING:
         refuse_order_within(definition.name, [a.type for a in arguments])
     if any(isinstance(plain(a.type), Dynamic | Json) for a in arguments) and (
@@ -265,8 +264,8 @@ ORDERING = frozenset(
 
 
 def refuse_order_within(name: str, types: Sequence[DataType]) -> None:
-    """Raise NotSupportedError for a function of order of arrays, tuples or maps with a Dynamic or a JSON in them,
-    whose Arrow form has another order."""
+    """Raise NotSupportedError if `name` is a function of order (such as arraySort) and an argument is an array, tuple
+    or map that contains a Dynamic or a JSON. Their Arrow form has another order."""
     for given_type in types:
         if not isinstance(plain(given_type), Dynamic | Json) and any_part(
             given_type, (Dynamic, Json)
@@ -285,8 +284,8 @@ _RESOLVED = {
 
 
 def _under_settings(name: str) -> ScalarDefinition:
-    """Return the definition of a function under settings that are not at their defaults, from a name with
-    them. Raises UnknownFunction."""
+    """Return the definition of a function with settings that are not at their defaults, both encoded in `name`.
+    Raises UnknownFunction."""
     function, changed = function_settings.settings_in_name(name)
     definition = find(function)
     if definition is None or not changed:
@@ -300,14 +299,15 @@ def _under_settings(name: str) -> ScalarDefinition:
     resolver = definition.resolver
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the function; its kernel finds the settings in its environment."""
+        """Resolve the function; put the settings into the environment of its kernel."""
         return function_settings.under_settings(resolver(spelt, arguments), name, changed)
 
     return replace(definition, resolver=resolve)
 
 
 def _of_variant(definition: ScalarDefinition, arguments: Sequence[Argument]) -> ScalarCall:
-    """Return the call of a function of a Variant: that of each alternative; a conversion is a cast."""
+    """Resolve a call with a Variant argument: the function is applied to each alternative; a conversion becomes a
+    cast."""
     name = definition.name
     if _CONVERSION.fullmatch(name) and isinstance(plain(arguments[0].type), Variant):
         return variant_calls.of_conversion(
@@ -325,9 +325,8 @@ _CONVERSION = re.compile(
 
 
 def _may_have_null_tuples(name: str, arguments: Sequence[Argument]) -> bool:
-    """Return whether a tuple among the arguments may be NULL, or the number of a function of both.
-
-    An element that a tuple lacks has its default, also for a tuple that is NULL."""
+    """Return whether a tuple argument may be NULL, or, for a function of a tuple and a number, the number. There, an
+    element that the tuple lacks has its default, also where the tuple is NULL."""
     if name == "tupleElement" and len(arguments) == 3:
         return False
     if name in _BY_NUMBER and any(is_nullable(a.type) for a in arguments):
@@ -336,8 +335,8 @@ def _may_have_null_tuples(name: str, arguments: Sequence[Argument]) -> bool:
 
 
 def _resolved(definition: ScalarDefinition, name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve the call. Raises IllegalTypeOfArgument, as ClickHouse does, for too many arguments of
-    a function that may take a lambda: the first one should have been it."""
+    """Resolve the call. For a function that may take a lambda, too many arguments raise IllegalTypeOfArgument, as in
+    ClickHouse: the first one should have been the lambda."""
     try:
         return definition.resolve(name, arguments)
     except NumberOfArgumentsDoesntMatch as error:
@@ -347,7 +346,7 @@ def _resolved(definition: ScalarDefinition, name: str, arguments: Sequence[Argum
 
 
 def _of_bytes(definition: ScalarDefinition, name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve the call with each Bool as a UInt8, which it is in ClickHouse."""
+    """Resolve the call with each Bool argument treated as UInt8, which a Bool is in ClickHouse."""
     bools = [isinstance(plain(a.type), Boolean) for a in arguments]
     numbers = [
         replace(
@@ -362,7 +361,7 @@ def _of_bytes(definition: ScalarDefinition, name: str, arguments: Sequence[Argum
     call = _resolved(definition, name, numbers)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Compute the function of numbers."""
+        """Cast Bool columns to UInt8 and call the resolved kernel."""
         cast = [
             value.cast(pa.uint8()) if is_bool else value
             for value, is_bool in zip(values, bools, strict=True)
@@ -373,7 +372,8 @@ def _of_bytes(definition: ScalarDefinition, name: str, arguments: Sequence[Argum
 
 
 def _nearest(name: str) -> str:
-    """Return a hint at the function or aggregate with the most similar name, ignoring case."""
+    """Return a hint that names the function or aggregate with the most similar name, ignoring case; "" if none is
+    similar."""
     names = {known.lower(): known for known in (*function_names(), *aggregate_names())}
     close = difflib.get_close_matches(name.lower(), names, 1)
     return f"Maybe you meant {names[close[0]]}." if close else ""

@@ -35,11 +35,8 @@ from olapdb.types import (
 
 @dataclass(frozen=True)
 class Invocation:
-    """The context of one kernel call: plain argument types, plain result type, rows and
-    environment.
-
-    `constants` has the value of each constant argument, None for others.
-    """
+    """The context of one kernel call: argument types without Nullable and LowCardinality, result type, rows and
+    environment. `constants` has the value of each constant argument, None for others."""
 
     types: tuple[DataType, ...]
     result: DataType
@@ -69,10 +66,9 @@ Resolver: TypeAlias = Callable[[str, Sequence[Argument]], ScalarCall]
 
 @dataclass(frozen=True)
 class ScalarDefinition:
-    """A function by name with its bounds on the number of arguments; `maximum` None: no bound.
-
-    `few` and `many` are the errors for a number of arguments below and above the bounds.
-    `by_settings` gives the resolver under settings that are not at their defaults."""
+    """A function's name, its bounds on the number of arguments, and its resolver; `maximum` None means no bound.
+    `few` and `many` are the error classes for too few and too many arguments. `by_settings` gives the resolver under
+    settings that are not at their defaults."""
 
     name: str
     resolver: Resolver
@@ -92,7 +88,7 @@ class ScalarDefinition:
         self._check_count(name, len(arguments))
 
         def describe() -> str:
-            """Return the function with its argument types, for error messages."""
+            """Return the call as text, the name with the argument types, for error messages."""
             return f"Function {name} of ({', '.join(str(a.type) for a in arguments)})"
 
         try:
@@ -119,16 +115,17 @@ def with_count_errors(
     few: type[errors.ProgrammingError] = errors.NumberOfArgumentsDoesntMatch,
     many: type[errors.ProgrammingError] = errors.NumberOfArgumentsDoesntMatch,
 ) -> tuple[ScalarDefinition, ...]:
-    """Return the definitions with other errors for a wrong number of arguments, as ClickHouse has
-    them."""
+    """Return the definitions with the error classes `few` and `many` for a wrong number of arguments, as ClickHouse
+    raises them."""
     return tuple(replace(definition, few=few, many=many) for definition in definitions)
 
 
 def _translating_errors(call: ScalarCall, describe: Callable[[], str]) -> ScalarCall:
-    """Return the call with a kernel that raises errors of Python and Arrow as `olapdb.errors`."""
+    """Wrap the call's kernel so that errors of Python and Arrow become errors of `olapdb.errors`; `describe` gives
+    the call's text for the message."""
 
     def run(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Run the kernel; raise a foreign error as one of `olapdb.errors`."""
+        """Run the kernel; convert any foreign error to one of `olapdb.errors`."""
         try:
             return call.kernel(values, rows, environment)
         except (*errors.FOREIGN, pa.ArrowException) as error:
@@ -158,7 +155,7 @@ def define(
     minimum, maximum = count if isinstance(count, tuple) else (count, count)
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call with the usual treatment."""
+        """Resolve the call with the usual treatment of NULL, LowCardinality and constants."""
         call = standard_call(spelt, arguments, rule, kernel, native, monotonic, keeps_constants)
         return without_dictionary(call) if drops_dictionary else call
 
@@ -174,10 +171,8 @@ def standard_call(
     monotonic: bool = False,
     keeps_constants: bool = False,
 ) -> ScalarCall:
-    """Return the call of a kernel with the treatment that `define` describes.
-
-    If an argument is a bare NULL, the result is NULL, and the kernel is not called.
-    """
+    """Build the call of a kernel with the treatment that `define` describes. If an argument is a bare NULL, the
+    result is NULL, and the kernel is not called."""
     types = tuple(plain(a.type) for a in arguments)
     if any(isinstance(t, Nothing) for t in types):
         return ScalarCall(name, NULL_TYPE, _all_null)
@@ -189,7 +184,7 @@ def standard_call(
     outer = low_cardinality_result(outer, [a.type for a in arguments], fixed)
 
     def run(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Run the native kernel, or the other one under `null_safe`."""
+        """Run the native kernel if there is one, else the other under `null_safe`."""
         invocation = Invocation(types, result, rows, environment, constants)
         if native is not None:
             return native(list(values), invocation)
@@ -203,14 +198,13 @@ def standard_call(
 def strict_call(
     definition: ScalarDefinition, name: str, arguments: Sequence[Argument]
 ) -> ScalarCall:
-    """Return the call of a function that takes no NULL: its rows with a NULL in any argument are
-    NULL."""
+    """Resolve a function that takes no NULL: rows with a NULL in any argument give NULL."""
     if any(isinstance(plain(a.type), Nothing) for a in arguments):
         return standard_call(name, arguments, NULL_TYPE, None)
     call = definition.resolve(name, [replace(a, type=plain(a.type)) for a in arguments])
 
     def kernel(arrays: list[Column], invocation: Invocation) -> pa.Array:
-        """Compute the rows without NULL."""
+        """Run the function on the rows without NULL, and put NULL in the others."""
         result = call.kernel(arrays, invocation.rows, invocation.environment)
         return columns.as_array(result, invocation.rows)
 
@@ -218,7 +212,7 @@ def strict_call(
 
 
 def without_dictionary(call: ScalarCall) -> ScalarCall:
-    """Return the call with a result that is no LowCardinality."""
+    """Return the call with LowCardinality removed from its result."""
     if isinstance(call.type, LowCardinality):
         return replace(call, type=call.type.inner)
     return call
@@ -316,9 +310,7 @@ def fixed_rule(
     """
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        """Return the result; raise IllegalTypeOfArgument if any checked argument is of no such
-        kind.
-        """
+        """Return `result`. Raises IllegalTypeOfArgument if a checked argument is of none of the kinds."""
         require(name, types[:checked], kinds, wanted)
         return result
 
@@ -326,7 +318,8 @@ def fixed_rule(
 
 
 def _not_constant(value: pa.Scalar | None) -> type[errors.ProgrammingError]:
-    """Return the error class for an argument that must be a constant, as ClickHouse chooses it."""
+    """Return the error class for an argument that must be constant but is not, as ClickHouse chooses it: `value` is
+    the constant of that argument, None without one."""
     return errors.IllegalColumn if value is None else errors.IllegalTypeOfArgument
 
 

@@ -39,7 +39,7 @@ _SECONDS = {
 
 
 def _require(place: int, data_type: DataType, *, time: bool, number: bool) -> None:
-    """Raise BadArguments unless an argument is a time or a number, as the flags say."""
+    """Raise BadArguments unless the argument at `place` is a time (with `time`) or a number (with `number`)."""
     fits = (time and isinstance(data_type, _TIMES)) or (number and isinstance(data_type, _NUMBERS))
     if not fits:
         kinds = ["DateTime or DateTime64"] * time + ["a number"] * number
@@ -47,7 +47,7 @@ def _require(place: int, data_type: DataType, *, time: bool, number: bool) -> No
 
 
 def _floats(array: pa.Array) -> np.ndarray:
-    """Return numbers, or times as seconds since 1970, in float64."""
+    """Convert numbers to float64, times to seconds since 1970 as float64."""
     if pa.types.is_timestamp(array.type):
         ticks = columns.numpy_values(array.cast(pa.int64())).astype(np.float64)
         return ticks / _TICKS[array.type.unit]
@@ -60,13 +60,14 @@ def _floats(array: pa.Array) -> np.ndarray:
 
 
 class _Decay:
-    """How much less a value counts after a time: by the factor e after each `length`."""
+    """Exponential decay: a value loses the factor e with each `length` of time."""
 
     def __init__(self, times: np.ndarray, length: float) -> None:
+        """Store the rows' times and the decay length."""
         self._times, self._length = times, np.float64(length)
 
     def factors(self, earlier: np.ndarray, later: np.ndarray) -> np.ndarray:
-        """Return what is left at the rows `later` of values of the rows `earlier`."""
+        """Return the decay factors from the times of the rows `earlier` to those of the rows `later`."""
         return np.asarray(np.exp((self._times[earlier] - self._times[later]) / self._length))
 
     def combined(
@@ -96,7 +97,7 @@ class _Decay:
 
 
 def _decayed(name: str, *, has_value: bool) -> WindowDefinition:
-    """Define exponentialTimeDecayed… of (length)(value, time), or of (length)(time) alone."""
+    """Define a function exponentialTimeDecayed…(length)(value, time), or without a value (length)(time)."""
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> WindowFunction:
         """Resolve the function; raise CannotConvertType for a length that is no number."""
@@ -110,7 +111,7 @@ def _decayed(name: str, *, has_value: bool) -> WindowDefinition:
         _require(len(types) - 1, types[-1], time=True, number=True)
 
         def kernel(values: Sequence[pa.Array], frames: Frames) -> pa.Array:
-            """Return the sum, count, average or maximum of each row's frame, decayed."""
+            """Return the decayed sum, count, average or maximum of each row's frame."""
             decay = _Decay(_floats(values[-1]), float(length))
             numbers = _floats(values[0]) if has_value else np.ones(frames.rows)
             with np.errstate(all="ignore"):
@@ -133,9 +134,8 @@ def _decayed(name: str, *, has_value: bool) -> WindowDefinition:
 
 
 def _derivative(name: str, arguments: Sequence[Argument]) -> WindowFunction:
-    """Resolve nonNegativeDerivative(value, time[, interval]): how much the value grew since the row
-    before in the partition, for each interval, a second if there is none; 0 if it fell or time did
-    not pass."""
+    """Resolve nonNegativeDerivative(value, time[, interval]): the increase of the value since the previous row of the
+    partition, per interval (default one second); 0 if it fell or no time passed."""
     _require(0, arguments[0].type, time=False, number=True)
     _require(1, arguments[1].type, time=True, number=False)
     seconds = _seconds(name, arguments[2]) if len(arguments) > 2 else 1.0
@@ -153,9 +153,8 @@ def _derivative(name: str, arguments: Sequence[Argument]) -> WindowFunction:
 
 
 def _seconds(name: str, interval: Argument) -> float:
-    """Return the length of a constant interval of at most weeks in seconds.
-
-    Raises BadArguments and IllegalTypeOfArgument."""
+    """Return the length in seconds of a constant interval whose unit is a week or shorter. Raises BadArguments and
+    IllegalTypeOfArgument."""
     if not isinstance(interval.type, Interval):
         raise BadArguments(f"Argument 2 of {name} must be an INTERVAL, not {interval.type}.")
     if interval.type.unit not in _SECONDS:

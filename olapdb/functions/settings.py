@@ -130,8 +130,8 @@ def name_with_settings(
     arguments: Sequence[DataType] = (),
     target: DataType | None = None,
 ) -> str:
-    """Return the name of a call under settings, whose values `value` returns: a Bool stands by its name,
-    another one as `name=value`. `arguments` has the types of the call's arguments, `target` that of a CAST."""
+    """Return the name of a call with its settings encoded: a Bool setting by its name, any other as `name=value`.
+    `value` reads a setting; `arguments` are the argument types, `target` the type of a CAST."""
     read = _READ_BY.get(function.lower(), ())
     for part, names in _OF_TARGETS:
         if target is not None and any_part(target, (part,)):
@@ -146,14 +146,14 @@ def name_with_settings(
 
 
 def changed_settings(names: Iterable[str], value: Callable[[str], SettingValue]) -> tuple[str, ...]:
-    """Return the settings that are not at their defaults, as a call's name and an Environment have them."""
+    """Return the settings that are not at their defaults, encoded as in a call's name."""
     given = [(name, value(name)) for name in names]
     changed = [(name, value) for name, value in given if value != SESSION_SETTINGS[name].default]
     return tuple(name if isinstance(value, bool) else f"{name}={value}" for name, value in changed)
 
 
 def settings_in_name(name: str) -> tuple[str, frozenset[str]]:
-    """Return the function's name in a call's, and the settings that are not at their defaults."""
+    """Split a call's name into the function's name and the settings that are not at their defaults."""
     function, *changed = name.split(" ")
     if changed and FUNCTION_SETTINGS.issuperset(setting.partition("=")[0] for setting in changed):
         return function, frozenset(changed)
@@ -161,10 +161,10 @@ def settings_in_name(name: str) -> tuple[str, frozenset[str]]:
 
 
 def under_settings(call: ScalarCall, name: str, changed: frozenset[str]) -> ScalarCall:
-    """Return the call with its name, whose kernel finds the settings in its environment."""
+    """Return the call under its encoded name, with the settings in the environment of its kernel."""
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Run the kernel under the settings."""
+        """Run the kernel with the settings in its environment."""
         return call.kernel(values, rows, replace(environment, changed=changed))
 
     return replace(call, name=name, kernel=kernel, monotonic=False)

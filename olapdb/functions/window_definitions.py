@@ -66,10 +66,8 @@ class WindowFunction:
 
 @dataclass(frozen=True)
 class WindowDefinition:
-    """A window function by name with its bounds on the number of arguments.
-
-    `parameters`: how many constants it takes in parentheses of their own; `resolve` gets them before
-    the arguments."""
+    """A window function's name, its bounds on the number of arguments, and its resolver. `parameters`: the number of
+    constants in a first pair of parentheses; `resolve` gets them before the arguments."""
 
     name: str
     resolve: Callable[[str, Sequence[Argument]], WindowFunction]

@@ -28,7 +28,7 @@ from olapdb.types import FLOAT64, UINT64, DataType, Decimal, Integer, is_nullabl
 
 
 def find_window(name: str) -> WindowDefinition | None:
-    """Return the definition of a name, as given or in lower case; None if unknown."""
+    """Return the definition of a window function, by its name as given or in lower case; None if unknown."""
     return _BY_NAME.get(name) or _BY_NAME.get(name.lower())
 
 
@@ -67,7 +67,8 @@ def resolve_window(
 def _ranking(
     name: str, data_type: DataType, compute: Callable[[Frames], np.ndarray]
 ) -> WindowDefinition:
-    """Define a function without arguments that numbers or ranks the rows of each partition."""
+    """Define a function without arguments that numbers or ranks the rows of each partition; `compute` returns the
+    numbers."""
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> WindowFunction:
         """Resolve the function, which has no arguments."""
@@ -87,12 +88,12 @@ def _row_number(frames: Frames) -> np.ndarray:
 
 
 def _rank(frames: Frames) -> np.ndarray:
-    """Return one more than the number of rows before a row's peers."""
+    """Return each row's rank, with gaps: 1 + the number of rows of its partition before its peers."""
     return np.asarray(frames.peer_starts - frames.partition_starts + 1)
 
 
 def _dense_rank(frames: Frames) -> np.ndarray:
-    """Return the number of each row's peers among the peer groups of its partition, from 1."""
+    """Return each row's rank without gaps: the number, from 1, of its peer group in the partition."""
     groups = np.cumsum(frames.peer_starts == frames.positions)
     return np.asarray(groups - groups[frames.partition_starts] + 1) if frames.rows else groups
 
@@ -145,10 +146,8 @@ def _ntile(name: str, arguments: Sequence[Argument]) -> WindowFunction:
 def _taken(
     values: pa.Array, places: np.ndarray, inside: np.ndarray, otherwise: pa.Array
 ) -> pa.Array:
-    """Return for each row the value at its place, or `otherwise` where `inside` is false.
-
-    `otherwise` has one value for all rows, or one for each.
-    """
+    """Return for each row the value at its place, or `otherwise` where `inside` is False. `otherwise` has one value
+    for all rows, or one for each."""
     count = len(values)
     candidates = pa.concat_arrays([values, otherwise])
     fallback_rows = (
@@ -193,8 +192,8 @@ def _shifted(name: str, *, forward: bool, in_frame: bool) -> WindowDefinition:
 
 
 def _require_default(name: str, value_type: DataType, default: DataType) -> None:
-    """Raise BadArguments unless the common type with the default is the type of the values; of
-    Decimals, only the digits behind the point and the width must be the same."""
+    """Raise BadArguments unless the common type of value and default is the value's type; Decimals only need the same
+    scale and width."""
     try:
         shared = common_type([value_type, default])
     except NoCommonType as error:
@@ -218,9 +217,7 @@ def _require_default(name: str, value_type: DataType, default: DataType) -> None
 
 
 def casts_of(name: str, types: Sequence[DataType]) -> tuple[DataType, ...]:
-    """Return the types to which the arguments are cast before the kernel.
-
-    A default takes its column's type.
+    """Return the types to which the arguments are cast before the kernel runs; a default is cast to the value's type.
     """
     if len(types) > 2 and name in ("lag", "lead", "lagInFrame", "leadInFrame"):
         return (types[0], types[1], types[0])
@@ -228,7 +225,7 @@ def casts_of(name: str, types: Sequence[DataType]) -> tuple[DataType, ...]:
 
 
 def may_find_no_row(name: str, arguments: int) -> bool:
-    """Return whether a function reads a row that may not be there, and got no default for that."""
+    """Return whether the function reads a row that may not exist and has no default argument for that case."""
     definition = find_window(name)
     if definition is None:
         return False
@@ -281,10 +278,8 @@ def _edge(name: str, *, last: bool, keeps_null: bool) -> WindowDefinition:
 
 
 def _nearest_valid(valid: np.ndarray, places: np.ndarray, backward: bool) -> np.ndarray:
-    """Return for each place the nearest position, itself included, that has a value.
-
-    Searches backward or forward, beyond the frame too; -1 or the number of rows if there is none.
-    """
+    """Return for each place the nearest position with a value, at or before it (`backward`) or at or after it, even
+    outside the frame. Without one: -1 backward, the number of rows forward."""
     rows = np.arange(len(valid))
     if backward:
         nearest = np.maximum.accumulate(np.where(valid, rows, -1))

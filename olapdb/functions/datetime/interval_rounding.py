@@ -139,7 +139,7 @@ def _fraction_rounding(
 
 
 def _ticks(values: np.ndarray, source: DataType, result: DataType) -> np.ndarray:
-    """Return a time's ticks in the unit of another type, rounded down."""
+    """Convert a time's values to ticks of the type `result`, rounded down."""
     old, new = calendar.ticks_per_second(source), calendar.ticks_per_second(result)
     return values // (old // new) if old > new else calendar.rescaled(values, old, new)
 

@@ -106,7 +106,7 @@ def _weekday(parts: dict[str, np.ndarray], one: np.ndarray) -> np.ndarray:
 
 
 def _time_of_day(parts: dict[str, np.ndarray], rows: int) -> np.ndarray:
-    """Return seconds since midnight of the parts of a time; missing parts are 0."""
+    """Return the seconds since midnight of the time parts; missing parts count as 0."""
     none = np.zeros(rows, np.int64)
     hour = parts.get("hour", none)
     if "hour_from_1" in parts:
