@@ -62,7 +62,7 @@ def read_values(
 
 
 def infer_values(texts: pa.Array, rule: str, source: Input) -> types.DataType:
-    """Return the type of a column's values; texts in quotes are no numbers."""
+    """Infer the type of a column's texts under the escaping rule; quoted texts are not numbers."""
     if rule == "JSON":
         index = index_of(texts, 1)
         return inferred_type(index, index.root, source)
@@ -75,12 +75,12 @@ def infer_values(texts: pa.Array, rule: str, source: Input) -> types.DataType:
 
 
 def _within(texts: pa.Array, quote: str) -> pa.Array:
-    """Return texts in quotes without these; others are cut as well."""
+    """Return texts without their first and last character, which are quotes."""
     return pc.replace_substring_regex(texts, f"^{quote}|{quote}$", "")
 
 
 def _with_nulls(texts: pa.Array, is_null: pa.Array) -> pa.Array:
-    """Return the texts, null where `is_null`."""
+    """Return the texts, null where the mask `is_null` is True."""
     if not pc.any(is_null, min_count=0).as_py():
         return texts
     return pc.if_else(is_null, pa.scalar(None, pa.string()), texts)

@@ -325,8 +325,8 @@ _CONVERSION = re.compile(
 
 
 def _may_have_null_tuples(name: str, arguments: Sequence[Argument]) -> bool:
-    """Return whether a tuple argument may be NULL, or, for a function of a tuple and a number, the number. There, an
-    element that the tuple lacks has its default, also where the tuple is NULL."""
+    """Return whether the function may meet a NULL tuple: a tuple argument is Nullable, or any argument of a function
+    of a tuple and a number. False for tupleElement with a default, which also stands for a NULL tuple's element."""
     if name == "tupleElement" and len(arguments) == 3:
         return False
     if name in _BY_NUMBER and any(is_nullable(a.type) for a in arguments):

@@ -19,8 +19,8 @@ TAG_BYTES = 16
 
 @dataclass
 class Texts:
-    """Texts cut into whole blocks: `blocks`, shape (n, 16), and for each text the number of its first block and its
-    size in bytes."""
+    """Texts cut into whole blocks. `blocks` has shape (n, 16); text i has the blocks from starts[i] up to starts[i +
+    1], excluded, and sizes[i] bytes."""
 
     blocks: np.ndarray
     starts: np.ndarray

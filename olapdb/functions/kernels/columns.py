@@ -125,7 +125,7 @@ def validity(array: pa.Array) -> np.ndarray | None:
 
 
 def mask_buffer(valid: np.ndarray | None) -> pa.Buffer | None:
-    """Pack a boolean mask of valid rows into Arrow's validity bitmap; None if `valid` is None."""
+    """Pack a mask of the valid rows into Arrow's validity bitmap; None if all rows are valid or `valid` is None."""
     if valid is None or bool(valid.all()):
         return None
     return pa.py_buffer(np.packbits(valid, bitorder="little").tobytes())

@@ -296,10 +296,8 @@ def interval_size(interval: Interval) -> tuple[bool, int]:
 
 
 def _common_element(left: DataType, right: DataType) -> DataType:
-    """Return the common type of elements.
-
-    Those of an empty literal fit any type and are not NULL.
-    """
+    """Return the common type of the elements of two containers. The elements of an empty literal fit any type and do
+    not make it Nullable."""
     typed = [t for t in (left, right) if not isinstance(t, Nothing)]
     return common_type(typed or [NOTHING])
 
