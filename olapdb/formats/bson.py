@@ -111,7 +111,7 @@ class BsonWriter(Writer):
                 raise errors.IllegalColumn(f"Type {kind} is not supported in BSON output format.")
 
     def _texts_of(self, texts: pa.Array) -> tuple[int, pa.Array]:
-        """Return texts as binaries, or as strings under the setting."""
+        """Encode texts as binaries, or as strings if the setting says so; return the type code and the values."""
         if not self._texts:
             return BINARY, _binary(texts, 0)
         sizes = np.diff(columns.bytes_of(texts)[0])

@@ -71,7 +71,7 @@ class CsvWriter(Writer):
         return "".join(self._delimiter.join(line) + self._end for line in quoted).encode()
 
     def _leaves(self, name: str, data_type: types.DataType) -> Iterator[tuple[str, types.DataType]]:
-        """Yield (name, type) of a column; of a tuple, under the setting, those of each element."""
+        """Yield (name, type) of a column, or, if the setting splits tuples, those of each element."""
         plain = types.plain(data_type)
         if self._splits and isinstance(plain, types.Tuple) and plain.elements:
             for field, element in zip(plain.field_names, plain.elements, strict=True):
@@ -392,8 +392,8 @@ def _trims(source: Input) -> bool:
 
 
 def _emptied(rows: Rows, nulls: Rows, name: str) -> np.ndarray:
-    """Return a mask of the rows whose value in column `name` is the empty text; `nulls` holds the same rows with
-    empty values not turned into nulls."""
+    """Return a mask of the rows whose value in column `name` is empty and stands for a default; `nulls` holds the
+    same rows, read with empty values as texts."""
     at = rows.names.index(name)
     is_empty = pc.and_(rows.arrays[at].is_null(), nulls.arrays[at].is_valid())
     return np.asarray(is_empty.to_numpy(zero_copy_only=False))

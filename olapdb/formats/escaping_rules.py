@@ -27,9 +27,8 @@ VALUE_PATTERNS = {
 def read_values(
     texts: pa.Array, target: types.DataType | None, rule: str, source: Input, first_row: int
 ) -> tuple[pa.Array, types.DataType]:
-    """Return the values of a column that the rule wrote, and their type; NULL is null.
-
-    Raises IncorrectData for a text that the rule does not write."""
+    """Decode texts that the escaping rule wrote; return the values and their type; NULL is null. Raises IncorrectData
+    for a text that the rule cannot write."""
     match rule:
         case "JSON":
             index = index_of(texts, first_row)

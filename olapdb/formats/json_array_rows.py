@@ -90,7 +90,8 @@ def infer_array_texts(source: Input, texts: pa.Array | None, head: Head | None) 
 
 
 def _width(source: Input, offsets: np.ndarray) -> int:
-    """Return the number of values of the first row, or the largest one where they may differ."""
+    """Return the number of values of the first row; of the longest row if the settings allow rows of several lengths.
+    """
     counts = np.diff(offsets)
     return int(counts.max() if source.settings.boolean(_RAGGED) else counts[0])
 

@@ -10,10 +10,9 @@ SETTING = "input_format_column_name_matching_mode"
 
 
 def matched_names(names: Sequence[str], wanted: Collection[str], mode: str) -> tuple[str, ...]:
-    """Return for each name of the data the wanted column that it means, or the name itself.
-
-    A name means the column that is written alike, else the one that differs in case alone; `mode` is
-    `input_format_column_name_matching_mode`. Raises IncorrectData for a name that means several."""
+    """Return for each name in the data the wanted column that it matches, or the name itself if it matches none. A
+    column with the same spelling is preferred to one that differs in case only; `mode` is
+    `input_format_column_name_matching_mode`. Raises IncorrectData for a name that matches several columns."""
     exact = () if mode == "ignore_case" else wanted
     if mode == "match_case" or all(name in exact for name in names):
         return tuple(names)
@@ -24,7 +23,8 @@ def matched_names(names: Sequence[str], wanted: Collection[str], mode: str) -> t
 
 
 def _folded_match(name: str, folded: dict[str, list[str]]) -> str:
-    """Return the one column that differs in case alone, the name if there is none."""
+    """Return the one column that differs from the name in case only; the name itself if there is none. Raises
+    IncorrectData if several do."""
     columns = folded.get(name.lower(), [])
     if len(columns) > 1:
         raise errors.IncorrectData(
