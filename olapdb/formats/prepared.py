@@ -66,7 +66,7 @@ def _step(chosen: Format, kind: types.DataType, source: Input) -> Step | None:
 
 
 def _of_numbers(chosen: Format, settings: Settings) -> bool:
-    """Return whether the format writes Enums as numbers."""
+    """Return whether a setting says that Enums are written as their numbers; only CSV and TabSeparated have one."""
     short = {"CSV": "csv", "TabSeparated": "tsv"}
     name = next((short[prefix] for prefix in _NOT_JSON if chosen.name.startswith(prefix)), None)
     return name is not None and settings.boolean(f"input_format_{name}_enum_as_number")

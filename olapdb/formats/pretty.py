@@ -268,8 +268,8 @@ class PrettyWriter(Writer):
         return len(str(rows)) + 2 if numbered else 0
 
     def _is_vertical(self, values: list[list[list[str]]], widths: Sequence[int], rows: int) -> bool:
-        """Return whether to use Vertical: the table of few rows is wider than the limit, or values have several
-        lines."""
+        """Return whether to use Vertical: rows and columns are within the setting's limits, and the table is too wide
+        or a value has several lines."""
         settings = self.header.settings
         prefix = "output_format_pretty_fallback_to_vertical"
         if not settings.boolean(prefix) or rows > settings.integer(f"{prefix}_max_rows_per_chunk"):

@@ -91,7 +91,8 @@ class TemplateWriter(Writer):
         return joined_rows(texts, "")
 
     def _column(self, name: str) -> int:
-        """Return the position of the column that a place names, by name or by number."""
+        """Return the position of a column that a place gives by name, or by number from 0. Raises
+        NotFoundColumnInBlock."""
         if name in self.header.names:
             return self.header.names.index(name)
         if name.isdigit() and int(name) < len(self.header.names):
@@ -101,7 +102,8 @@ class TemplateWriter(Writer):
         )
 
     def _check_result(self) -> None:
-        """Raise InvalidTemplate if the result template has no place for the rows, or has an unknown place."""
+        """Check the places of the result template. Raises InvalidTemplate unless its first place is `${data}`,
+        SyntaxError for an unknown place, and the errors of `_checked_rule`."""
         names = [name for name, _ in self._result.places]
         for name, rule in self._result.places:
             if name not in _OF_RESULT:

@@ -128,7 +128,7 @@ def _refuse_expressions(texts: pa.Array) -> None:
 
 
 def _undoubled(texts: pa.Array) -> pa.Array:
-    """Replace doubled quotes inside quoted texts by a backslash escape or a single one, so that one quote remains."""
+    """Replace each doubled single quote inside a quoted text by one single quote; other texts stay."""
     doubled = pc.match_substring_regex(texts, r"(?s)^'.*''.*'$")
     if not pc.any(doubled, min_count=0).as_py():
         return texts
