@@ -40,7 +40,7 @@ def call(name: str, *parts: Term) -> Term:
     inner = resolve_scalar(name, [Argument(part.type, part.constant) for part in parts])
 
     def compute(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Compute the argument terms, then the function of their values."""
+        """Evaluate the argument terms, then call the function on their values."""
         computed = [part.compute(values, rows, environment) for part in parts]
         return inner.kernel(computed, rows, environment)
 

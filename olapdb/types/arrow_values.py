@@ -184,8 +184,8 @@ def _timestamps(values: Sequence[object], arrow: pa.TimestampType) -> tuple[byte
 
 
 def _decimals(values: Sequence[object], arrow: pa.Decimal128Type) -> tuple[bytes] | None:
-    """Pack decimals as little-endian unscaled integers of the type's width; None if a value has another scale than
-    the type or is not finite."""
+    """Pack decimals as little-endian unscaled integers of the type's width; values that are no Decimal become 0. None
+    if a value has more digits, before or after the point, than the type, or is not finite."""
     limit, width, parts = 10**arrow.precision, arrow.bit_width // 8, []
     for value in values:
         number = (

@@ -74,7 +74,7 @@ def python_values(
 
 
 def _has_zone(arrow: pa.DataType) -> bool:
-    """Return whether the Arrow type is, or contains, a timestamp with a zone."""
+    """Return whether the Arrow type is a timestamp type with a zone."""
     return pa.types.is_timestamp(arrow) and arrow.tz is not None
 
 
@@ -119,7 +119,7 @@ def _within(ticks: pa.Array | pa.ChunkedArray, per_day: int, first: int, last: i
 def _second_times(
     column: pa.Array | pa.ChunkedArray, local: pa.Array | pa.ChunkedArray
 ) -> list[int]:
-    """Return the positions of the local times that are the second of two equal ones, after clocks went back."""
+    """Return the positions of the local times that repeat one an hour earlier, because clocks went back."""
     earliest = pc.assume_timezone(local, column.type.tz, ambiguous="earliest")
     later = pc.indices_nonzero(pc.not_equal(earliest, column))
     places: list[int] = later.to_pylist()

@@ -53,7 +53,7 @@ class Gathered(Aggregate):
         return self.state(columns.struct_fields(tuples), owners)
 
     def finalize(self, states: pa.Array) -> pa.Array:
-        """Compute the result of each group's rows."""
+        """Return the result of each group, which `_result` computes from the group's rows."""
         offsets, tuples = columns.elements_of(states)
         arguments = [self._argument(field) for field in columns.struct_fields(tuples)]
         return self._result(offsets, arguments)

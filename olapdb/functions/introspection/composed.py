@@ -195,7 +195,7 @@ def _place(part: Term, *, from_one: bool = False) -> Term:
     """Compose a position in a text, at most 2^62; with `from_one` the value 0 raises ZeroIndex."""
 
     def compute(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Compute the position, at most 2^62; with `from_one` raise ZeroIndex for a 0."""
+        """Evaluate the position, capped at 2^62; with `from_one` raise ZeroIndex for a 0."""
         column = part.compute(values, rows, environment)
         if from_one and pc.any(pc.equal(columns.single(column), pa.scalar(0, column.type))).as_py():
             raise ZeroIndex("The digits of a number are counted from 1.")
