@@ -90,8 +90,7 @@ def infer_array_texts(source: Input, texts: pa.Array | None, head: Head | None) 
 
 
 def _width(source: Input, offsets: np.ndarray) -> int:
-    """Return the number of values of the first row; of the longest row if the settings allow rows of several lengths.
-    """
+    """Return the number of values of the first row; of the longest row if the settings allow several lengths."""
     counts = np.diff(offsets)
     return int(counts.max() if source.settings.boolean(_RAGGED) else counts[0])
 

@@ -84,11 +84,11 @@ class DocumentWriter(Writer):
         return text + members_behind(self, ending) + numbers(self.header, ending).encode()
 
     def totals(self, totals: pa.RecordBatch) -> bytes:
-        """Return the member for the totals, with the whitespace before it."""
+        """Return the value of the member "totals", with the whitespace before it."""
         return (b" " if self._compact else b"\n\t") + body(self._row_texts(totals, 2, behind=True))
 
     def extremes(self, rows: pa.RecordBatch) -> bytes:
-        """Return the member for the minimum and maximum of each column, with the whitespace before it."""
+        """Return the value of the member "extremes", {"min": …, "max": …}, with the whitespace before it."""
         space = b" " if self._compact else b"\n\t\t"
         least, greatest = (
             space + body(self._row_texts(rows.slice(at, 1), 3, behind=True)) for at in (0, 1)

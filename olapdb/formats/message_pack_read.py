@@ -317,8 +317,7 @@ _UUID_KIND = 2
 def _guessed_list(
     block: ByteBlock, places: np.ndarray, *, is_map: bool
 ) -> tuple[types.DataType | None, int]:
-    """Infer the type of an array or map from its elements; return it (None if it is empty) and the position after it.
-    """
+    """Infer the type of an array or map from its elements; return it (None if empty) and the position after it."""
     sizes, behind = _sizes(block, places)
     element_kinds: list[list[types.DataType | None]] = [[], []]
     at = int(behind[0])

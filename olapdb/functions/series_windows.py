@@ -60,7 +60,7 @@ def _floats(array: pa.Array) -> np.ndarray:
 
 
 class _Decay:
-    """Exponential decay: a value loses the factor e with each `length` of time."""
+    """Exponential decay: a value is divided by e for each `length` of time."""
 
     def __init__(self, times: np.ndarray, length: float) -> None:
         """Store the rows' times and the decay length."""

@@ -217,8 +217,7 @@ def _require_default(name: str, value_type: DataType, default: DataType) -> None
 
 
 def casts_of(name: str, types: Sequence[DataType]) -> tuple[DataType, ...]:
-    """Return the types to which the arguments are cast before the kernel runs; a default is cast to the value's type.
-    """
+    """Return the types to which the arguments are cast before the kernel runs; a default is cast to the value's type."""
     if len(types) > 2 and name in ("lag", "lead", "lagInFrame", "leadInFrame"):
         return (types[0], types[1], types[0])
     return tuple(types)

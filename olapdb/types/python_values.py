@@ -108,8 +108,7 @@ def _datetimes(column: pa.Array | pa.ChunkedArray, aware: bool) -> list[object]:
 
 
 def _within(ticks: pa.Array | pa.ChunkedArray, per_day: int, first: int, last: int) -> bool:
-    """Return whether all ticks are between the start of day `first` and the end of day `last`; `per_day` ticks a day.
-    """
+    """Return whether all ticks are between the start of day `first` and the end of day `last`; `per_day` ticks a day."""
     bounds = pc.min_max(ticks).as_py()
     if bounds["min"] is None:
         return True

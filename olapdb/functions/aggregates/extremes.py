@@ -124,8 +124,8 @@ class Extreme(Aggregate):
         return self._state(self._extreme_values(arguments[0], groups))
 
     def totals(self, arguments: Sequence[pa.Array]) -> TotalsOfState | None:
-        """Return the running minimum or maximum of integers, times and short decimals, and the number of values if
-        some are NULL; None for other types."""
+        """Return the minimum or maximum of integers, times and short decimals as a total, with the number of values
+        if some are NULL; None for other types."""
         (column,) = arguments
         if is_short(column.type):
             column = columns.view(column, pa.int64())
@@ -147,7 +147,7 @@ class Extreme(Aggregate):
     def states_of_extremes(
         self, arguments: Sequence[pa.Array], choose: ChooseRows
     ) -> pa.Array | None:
-        """Return the states of the rows that `choose` picks by their order keys; None for types without such keys."""
+        """Return the states of the rows that `choose` picks by the values' order keys; None for a dictionary."""
         (values,) = arguments
         if isinstance(values, pa.DictionaryArray):
             return None

@@ -110,8 +110,7 @@ def _resolved(
     kept: DataType,
     result: DataType,
 ) -> Combinator:
-    """Build the aggregate of class `kind`, whose states are sets of type `kept` and whose result is of type `result`.
-    """
+    """Build the aggregate of class `kind`, whose states are sets of type `kept` and whose result type is `result`."""
     require_no_parameters(name, parameters)
     require_count(name, types, 1)
     state = state_type_of(name, (), types, Array(kept))

@@ -76,8 +76,7 @@ class StochasticRegression(Gathered):
     method: str = "Adam"
 
     def _result(self, offsets: np.ndarray, arguments: list[np.ndarray]) -> pa.Array:
-        """Train on each group's rows in row order, batch by batch, and return each group's array of weights and bias.
-        """
+        """Train on each group's rows in row order, batch by batch; return each group's array of weights and bias."""
         target, *features = (a.astype(np.float64) for a in arguments)
         points = np.stack(features, axis=1)
         sizes = np.diff(offsets)

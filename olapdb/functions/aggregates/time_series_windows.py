@@ -203,8 +203,7 @@ def _predicted(windows: Windows) -> Measured:
 
 
 def _counted(compare: np.ufunc) -> Callable[[Windows], Measured]:
-    """Return the measure of the number of steps inside a window for which `compare` holds: changes or counter resets.
-    """
+    """Return the measure of how many steps inside a window `compare` holds for: changes or counter resets."""
 
     def measure(windows: Windows) -> Measured:
         """Return the number of such steps in each window; a step from NaN to NaN is not one."""

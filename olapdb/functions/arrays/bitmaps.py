@@ -215,7 +215,7 @@ def _transform(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
 
     def transform(members: list[int], old: list[int], new: list[int]) -> list[int]:
         """Apply the replacements `old` to `new` to the members, pair by pair. Raises BadArguments if the lists differ
-        in length."""
+        in length or a new value is not in the type's range."""
         if len(old) != len(new):
             raise BadArguments("The arrays of bitmapTransform differ in size.")
         if new and max(new) >= span:

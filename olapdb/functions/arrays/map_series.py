@@ -89,8 +89,7 @@ def _pairs(name: str, arrays: list[pa.Array]) -> tuple[np.ndarray, pa.Array, pa.
 def _series(
     offsets: np.ndarray, keys: np.ndarray, values: np.ndarray, last: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the offsets, keys and values of the rows' filled series, up to `last`, or the largest key if it is None.
-    """
+    """Return the offsets, keys and values of the rows' filled series, up to `last`, or the largest key if None."""
     filled = np.flatnonzero(np.diff(offsets) > 0)
     low = np.zeros(len(offsets) - 1, np.int64)
     counts = np.zeros(len(offsets) - 1, np.int64)

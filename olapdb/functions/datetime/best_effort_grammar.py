@@ -301,8 +301,7 @@ class TimestampLayout:
         return True
 
     def _offset(self, sign: int) -> None:
-        """Parse an offset such as +03:00, or, after a date, a sign and a time hhmmss; `sign` is the byte of the sign.
-        """
+        """Parse an offset such as +03:00, or, after a date, a sign and a time hhmmss; `sign` is the sign's byte."""
         parsed = self.parsed
         self.at += 1
         begin, count = self.at, self._run(b"0", _RUN_MAX)

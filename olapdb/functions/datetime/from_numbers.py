@@ -72,8 +72,7 @@ def _unpack_date(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
 def _times(
     parts: Sequence[np.ndarray], result: DateTime | DateTime64, zone: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Convert the parts year, month, day, hour, minute, second in the zone to (UTC seconds, whether the date exists).
-    """
+    """Convert year, month, day, hour, minute, second in the zone to (UTC seconds, whether the date exists)."""
     days, exists = _days(*parts[:3])
     hour, minute, second = (np.clip(part, -1_000, 1_000) for part in parts[3:6])
     wall = np.where(exists, days * calendar.DAY + hour * 3600 + minute * 60 + second, 0)
@@ -163,8 +162,8 @@ def _unpack_time(*, fractions: bool) -> Callable[[str, Sequence[Argument]], Scal
 
 
 def _from_year_zero(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return the dates that are the given number of days after 0000-01-01. Numbers wrap in the result type's width.
-    Raises ArgumentOutOfBound."""
+    """Return the dates that are the given number of days after 0000-01-01. A Date wraps in 16 bits; a Date32 is
+    clamped. Raises ArgumentOutOfBound for a negative number."""
     days = columns.numpy_values(arrays[0])
     if days.dtype.kind == "i" and (days < 0).any():
         raise ArgumentOutOfBound(f"Expected a non-negative integer, got: {int(days.min())}.")

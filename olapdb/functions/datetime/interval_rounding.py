@@ -179,7 +179,8 @@ def _from_origin(name: str, arguments: Sequence[Argument], unit: str, count: int
 
 
 def _type_from_origin(source: DataType, unit: str, zone: str | None) -> DataType:
-    """Return the result type with an origin: the time's own type, with more digits for units shorter than a second."""
+    """Return the result type with an origin: the time's own type; for units shorter than a second a DateTime64 with
+    the unit's digits."""
     if unit in _DIGITS:
         return DateTime64(_DIGITS[unit], zone)
     if isinstance(source, DateTime64):

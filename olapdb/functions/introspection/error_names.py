@@ -251,7 +251,7 @@ def _names_of(numbers: np.ndarray) -> pa.Array:
 
 
 def _resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve errorCodeToName(code): the name; empty for an unknown code. NULL counts as code 0."""
+    """Resolve errorCodeToName(code): the name; empty for an unknown code. A NULL in a column counts as code 0."""
     given = plain(arguments[0].type)
     if isinstance(given, Nothing):
         return ScalarCall(name, NULL_TYPE, lambda values, rows, environment: values[0])

@@ -144,8 +144,8 @@ def _concurrency(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         raise illegal(name, start, "a Date, DateTime or DateTime64")
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        """Count, for each row, the earlier events that have not ended at its start. Raises IncorrectData for an event
-        that ends before it starts."""
+        """Count for each row the events up to it, itself included, that have not ended at its start. Raises
+        IncorrectData for an event that ends before it starts."""
         starts, ends = (columns.numpy_values(array).astype(np.int64) for array in arrays)
         wrong = first_bad(starts > ends)
         if wrong is not None:

@@ -11,8 +11,7 @@ _SEED_ROWS = 12_288
 
 
 def converted(values: np.ndarray, dtype: np.dtype | type[np.generic]) -> np.ndarray:
-    """Convert the values to `dtype`, as `astype` does. An array that has the type already is returned without a copy.
-    """
+    """Convert the values to `dtype`, as `astype` does. An array that has the type already is returned without a copy."""
     if values.dtype == dtype:
         return values
     if values.ndim != 1:

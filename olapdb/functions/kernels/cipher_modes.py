@@ -36,8 +36,7 @@ class Texts:
 
 
 def in_blocks(offsets: np.ndarray, data: np.ndarray, *, padded: bool = False) -> Texts:
-    """Cut texts into blocks of 16 bytes. The last block is filled with zeros, or with `padded` by the rule of PKCS#7.
-    """
+    """Cut texts into blocks of 16 bytes. The last block is filled with zeros, or with `padded` by the rule of PKCS#7."""
     sizes = np.diff(offsets)
     counts = sizes // 16 + 1 if padded else -(-sizes // 16)
     starts = offsets_from_counts(counts)
