@@ -11,7 +11,8 @@ from olapdb.formats.base import Rows
 
 
 def apart(rows: Rows, absent: Mapping[str, np.ndarray]) -> Iterator[Rows]:
-    """Yield the rows in runs that lack the same columns; `absent` says for columns which rows do."""
+    """Split the rows into runs of rows that lack the same columns, and yield each run without these columns. `absent`
+    holds for a column the mask of the rows that lack it."""
     masks = {name: mask for name, mask in absent.items() if mask.any()}
     if not masks:
         yield rows

@@ -30,14 +30,16 @@ _BATCH_ROWS = 65_536
 
 
 class _Sink(io.RawIOBase):
-    """A file that keeps what is written to it until it is taken."""
+    """A file object that collects what is written to it, until `take`."""
 
     def __init__(self) -> None:
+        """Start empty, at position 0."""
         super().__init__()
         self._pieces: list[bytes] = []
         self._position = 0
 
     def writable(self) -> bool:
+        """Return True: the file is for writing."""
         return True
 
     def write(self, data: Any) -> int:
@@ -48,16 +50,17 @@ class _Sink(io.RawIOBase):
         return len(piece)
 
     def tell(self) -> int:
+        """Return the number of bytes written so far."""
         return self._position
 
     def take(self) -> bytes:
-        """Return what was written since the last call."""
+        """Return the bytes written since the last call, and forget them."""
         pieces, self._pieces = self._pieces, []
         return b"".join(pieces)
 
 
 class ColumnarWriter(Writer):
-    """A writer of a file format of Arrow; `open_writer` opens it on a sink."""
+    """A writer of one of Arrow's file formats; `open_writer` opens Arrow's writer on a sink."""
 
     def __init__(
         self,
@@ -65,6 +68,8 @@ class ColumnarWriter(Writer):
         open_writer: Callable[[_Sink, pa.Schema, Header], Any],
         written_type: Callable[[types.DataType], pa.DataType] | None = None,
     ) -> None:
+        """Open Arrow's writer for the header's columns. `written_type` maps a column's type to its Arrow type in the
+        file."""
         super().__init__(header)
         for name, data_type in zip(header.names, header.types, strict=True):
             if isinstance(types.plain(data_type), types.AggregateFunction):
@@ -82,9 +87,8 @@ class ColumnarWriter(Writer):
         self._writer = open_writer(self._sink, self._schema, header)
 
     def write(self, batch: pa.RecordBatch) -> bytes:
-        """Return what the writer wrote for the rows, perhaps nothing yet.
-
-        Raises UnsupportedMethod."""
+        """Write the rows; return the bytes that Arrow's writer put out so far, perhaps none. Raises
+        UnsupportedMethod."""
         arrays = [
             _as_written(exported(column, data_type), field.type)
             for column, data_type, field in zip(
@@ -106,15 +110,15 @@ class ColumnarWriter(Writer):
 
 
 def _file_type(data_type: types.DataType) -> pa.DataType:
-    """Return the Arrow type that a file has for a column: that of users, but UUID as such, and
-    times of day for Time."""
+    """Return the Arrow type of a column in a file: the type that users get, except that UUID stays UUID, and Time is
+    a time of day."""
     if isinstance(types.plain(data_type), types.UUID):
         return pa.uuid()
     return with_nullability(time_of_day_type(exported_type(data_type)), data_type)
 
 
 def _parquet_type(data_type: types.DataType) -> pa.DataType:
-    """Return the Arrow type that Parquet has for a column; raise UnknownType for a Time."""
+    """Return the Arrow type of a column in Parquet. Raises UnknownType for a Time."""
     if has_durations(exported_type(data_type)):
         raise errors.UnknownType(
             f"Parquet has no column of type {data_type}.", hint="Write it as toString(…)."
@@ -123,7 +127,7 @@ def _parquet_type(data_type: types.DataType) -> pa.DataType:
 
 
 def _as_written(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """Return the values in the Arrow type that files have."""
+    """Cast values to the Arrow type `target` of the file."""
     if isinstance(target, pa.BaseExtensionType):
         return pa.ExtensionArray.from_storage(target, array)
     if array.type == target:
@@ -143,9 +147,7 @@ _SIGNED = {
 
 
 def _orc_type(data_type: types.DataType) -> pa.DataType:
-    """Return the Arrow type that ORC has for a column: it has no numbers without sign.
-
-    Raises IllegalColumn for a Time."""
+    """Return the Arrow type of a column in ORC, which has no unsigned numbers. Raises IllegalColumn for a Time."""
     if has_durations(exported_type(data_type)):
         raise errors.IllegalColumn(
             f"ORC has no column of type {data_type}.", hint="Write it as toString(…)."
@@ -154,7 +156,8 @@ def _orc_type(data_type: types.DataType) -> pa.DataType:
 
 
 def _signed(kind: pa.DataType) -> pa.DataType:
-    """Return the type with numbers that have a sign, wide enough for all but the largest UInt64."""
+    """Return the type with unsigned numbers replaced by signed ones that hold all values, except that UInt64 becomes
+    Int64."""
     if pa.types.is_map(kind):
         return pa.map_(_signed(kind.key_type), _signed(kind.item_type))
     if pa.types.is_list(kind):
@@ -166,7 +169,7 @@ def _signed(kind: pa.DataType) -> pa.DataType:
 
 
 def _parquet_writer(sink: _Sink, schema: pa.Schema, header: Header) -> Any:
-    """Open a writer of Parquet that joins batches to row groups."""
+    """Open a Parquet writer that collects batches into row groups."""
     method = header.settings.text("output_format_parquet_compression_method")
     return _RowGroups(
         pq.ParquetWriter(sink, schema, compression=method),
@@ -176,9 +179,10 @@ def _parquet_writer(sink: _Sink, schema: pa.Schema, header: Header) -> Any:
 
 
 class _RowGroups:
-    """A writer of Parquet that writes row groups of `rows_max` rows."""
+    """A Parquet writer that collects rows into row groups of `rows_max` rows."""
 
     def __init__(self, writer: Any, schema: pa.Schema, rows_max: int) -> None:
+        """Wrap Arrow's Parquet writer; `rows_max` is the number of rows of a row group."""
         self._writer = writer
         self._schema = schema
         self._rows_max = rows_max
@@ -186,26 +190,26 @@ class _RowGroups:
         self._rows = 0
 
     def write(self, table: pa.Table) -> None:
-        """Keep the rows until they fill a row group."""
+        """Add the rows, and write each row group that becomes full."""
         self._waiting.append(table)
         self._rows += table.num_rows
         if self._rows >= self._rows_max:
             self._flush()
 
     def _flush(self) -> None:
-        """Write the rows that wait."""
+        """Write the pending rows as a row group."""
         if self._waiting:
             self._writer.write_table(pa.concat_tables(self._waiting), row_group_size=self._rows_max)
         self._waiting, self._rows = [], 0
 
     def close(self) -> None:
-        """Write the rows that wait, and the footer."""
+        """Write the pending rows and the footer."""
         self._flush()
         self._writer.close()
 
 
 def _ipc_writer(sink: _Sink, schema: pa.Schema, header: Header, stream: bool) -> Any:
-    """Open a writer of an Arrow file or stream."""
+    """Open a writer of an Arrow IPC file, or with `stream` of an Arrow IPC stream."""
     method = header.settings.text("output_format_arrow_compression_method")
     compression = {"none": None, "lz4_frame": "lz4"}.get(method, method)
     options = ipc.IpcWriteOptions(compression=compression)
@@ -221,7 +225,7 @@ def _orc_writer(sink: _Sink, schema: pa.Schema, header: Header) -> Any:
 
 
 def _opened(open_file: Callable[[BinaryIO], Any], source: Input, name: str) -> Any:
-    """Open the file. Raise IncorrectData if it is not of the format."""
+    """Open the input by `open_file`. Raises IncorrectData if it is not in the format `name`."""
     try:
         return open_file(source.stream)
     except (pa.ArrowInvalid, OSError) as error:
@@ -253,7 +257,7 @@ def _orc_batches(file: Any, names: list[str]) -> Iterator[pa.RecordBatch]:
 
 
 def _schema_of(file: Any) -> pa.Schema:
-    """Return the Arrow schema of an open file."""
+    """Return the Arrow schema of an open file of any of these formats."""
     schema = getattr(file, "schema_arrow", None)
     return file.schema if schema is None else schema
 
@@ -263,7 +267,7 @@ def _reader(
     open_file: Callable[[BinaryIO], Any],
     batches: Callable[[Any, list[str]], Iterator[pa.RecordBatch]],
 ) -> Reader:
-    """Return the reader of a file format of Arrow."""
+    """Build the reader of one of Arrow's file formats; `batches` yields the batches of an open file."""
 
     def infer(source: Input) -> Structure:
         """Return the file's columns."""
@@ -287,8 +291,8 @@ def _reader(
 
 
 def _wanted(source: Input, names: list[str], form: str) -> dict[str, str]:
-    """Return the file's column for each wanted column. A column that is not wanted is
-    skipped, as `input_format_skip_unknown_fields` says; else IncorrectData."""
+    """Return the column of the file for each wanted column. An unknown column is skipped if
+    input_format_skip_unknown_fields is on; else it raises IncorrectData."""
     if source.structure is None:
         return {n: n for n in names if source.needed is None or n in source.needed}
     wanted = [name for name, _ in source.structure]
@@ -307,7 +311,7 @@ def _wanted(source: Input, names: list[str], form: str) -> dict[str, str]:
 
 
 def plain_array(array: pa.Array) -> pa.Array:
-    """Return an array of a file in the Arrow type that columns of its type have."""
+    """Cast an array of a file to the Arrow type that the engine uses for its data type."""
     if isinstance(array.type, pa.BaseExtensionType):
         return plain_array(array.storage)
     if pa.types.is_dictionary(array.type):

@@ -50,7 +50,7 @@ def type_of_field(field: pa.Field) -> types.DataType:
 
 
 def _inner_type(kind: pa.DataType) -> types.DataType:
-    """Return the type of an Arrow type, which is not Nullable itself. Raises CannotConvertType."""
+    """Return the data type of an Arrow type, without Nullable around it. Raises CannotConvertType."""
     if kind in SCALAR_NAMES:
         return parse_type(SCALAR_NAMES[kind])
     if kind in _TEXTS:
@@ -87,9 +87,8 @@ def _inner_type(kind: pa.DataType) -> types.DataType:
 
 
 def with_nullability(kind: pa.DataType, data_type: types.DataType) -> pa.DataType:
-    """Return the Arrow type of a column with elements that are nullable only where their types are.
-
-    Elements of a tuple that may be NULL itself stay nullable: in its rows they are null."""
+    """Return the Arrow type with elements nullable only where `data_type`'s are. Elements of a tuple that may itself
+    be NULL stay nullable, since they are null in its NULL rows."""
     match types.plain(data_type):
         case types.Array(inner) if pa.types.is_list(kind):
             return pa.list_(_element(kind.value_field, inner))

@@ -30,6 +30,7 @@ class AvroWriter(Writer):
     """A writer of Avro. Raises BadArguments for columns whose names Avro does not allow."""
 
     def __init__(self, header: Header) -> None:
+        """Build the schema of the columns and take the codec from the settings."""
         super().__init__(header)
         for name in header.names:
             if _NAME.fullmatch(name) is None:
@@ -68,7 +69,7 @@ class AvroWriter(Writer):
         return b"".join(blocks)
 
     def rows(self, batch: pa.RecordBatch) -> pa.Array:
-        """Return the bytes of each row, without compression."""
+        """Return the Avro bytes of each row, uncompressed."""
         pairs = zip(batch.columns, self.header.types, strict=True)
         return joined([encoded(column, kind) for column, kind in pairs])
 
@@ -78,17 +79,17 @@ class AvroWriter(Writer):
 
 
 def _number(value: int) -> bytes:
-    """Return a number as Avro writes it."""
+    """Return an integer as an Avro long: zigzag, in groups of 7 bits."""
     return body(zigzag(np.array([value], np.int64)))
 
 
 def _sized(data: bytes) -> bytes:
-    """Return bytes behind their number."""
+    """Return bytes preceded by their length."""
     return _number(len(data)) + data
 
 
 def _compressed(data: bytes, codec: str) -> bytes:
-    """Return the bytes of a block as the codec has them."""
+    """Compress the bytes of a block with the codec."""
     match codec:
         case "deflate":
             packer = zlib.compressobj(wbits=-15)
@@ -103,18 +104,19 @@ def _compressed(data: bytes, codec: str) -> bytes:
 
 
 class _Schemas:
-    """The schemas of types; each enum, fixed and record has a name of its own."""
+    """The builder of Avro schemas; each enum, fixed and record gets a name of its own."""
 
     def __init__(self) -> None:
+        """Start without names."""
         self._count = 0
 
     def _name(self, kind: str) -> str:
-        """Return a name that no other schema has."""
+        """Return a new name that begins with `kind`."""
         self._count += 1
         return f"{kind}_{self._count}"
 
     def of(self, kind: types.DataType) -> Any:
-        """Return the schema of a type as JSON. Raise IllegalColumn for a type without one."""
+        """Return the Avro schema of a type, as a JSON value. Raises IllegalColumn for a type without one."""
         match kind:
             case types.Nullable(inner):
                 return ["null", self.of(inner)]
@@ -171,7 +173,7 @@ class _Schemas:
 
 
 def zigzag(values: np.ndarray) -> pa.Array:
-    """Return signed numbers in groups of 7 bits, the lowest first; those near 0 have the fewest."""
+    """Encode signed integers as Avro longs: zigzag, then groups of 7 bits, lowest first."""
     bits = ((values << 1) ^ (values >> 63)).view(np.uint64)
     shifts = np.arange(_VARINT_BYTES, dtype=np.uint64) * np.uint64(7)
     groups = bits[:, None] >> shifts
@@ -184,7 +186,7 @@ def zigzag(values: np.ndarray) -> pa.Array:
 
 
 def encoded(array: pa.Array, kind: types.DataType) -> pa.Array:
-    """Return the bytes of each value, in the form that its schema says."""
+    """Encode each value as Avro bytes, in the form of its type's schema."""
     match kind:
         case types.Nullable(inner):
             return _nullable(array, inner)
@@ -226,7 +228,7 @@ def encoded(array: pa.Array, kind: types.DataType) -> pa.Array:
 
 
 def _nullable(array: pa.Array, inner: types.DataType) -> pa.Array:
-    """Return the branch 0 for NULL, the branch 1 and the value for others."""
+    """Encode values as a union of null and the type: branch 0 for NULL, else branch 1 and the value."""
     valid = array.is_valid()
     present = joined(
         [
@@ -240,12 +242,12 @@ def _nullable(array: pa.Array, inner: types.DataType) -> pa.Array:
 
 
 def _with_sizes(texts: pa.Array) -> pa.Array:
-    """Return bytes behind their number."""
+    """Precede each text by its length in bytes."""
     return joined([zigzag(np.diff(columns.bytes_of(texts)[0]).astype(np.int64)), texts])
 
 
 def _lists(offsets: np.ndarray, elements: pa.Array) -> pa.Array:
-    """Return lists as one chunk of elements, and the 0 at the end."""
+    """Encode each list as one chunk of elements and a final 0."""
     starts, data = columns.bytes_of(elements)
     first = offsets[0] if len(offsets) else 0
     bounds = starts[offsets - first] if len(elements) else np.zeros(len(offsets), np.int64)

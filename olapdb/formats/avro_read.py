@@ -30,14 +30,14 @@ _MOST_EMPTY_ROWS = 1 << 27
 
 
 def _zigzag(block: ByteBlock, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the signed numbers at the positions, and the positions behind them."""
+    """Decode the zigzag longs at the positions; return the numbers and the positions after them."""
     raw, behind = block.varints(at, _VARINT_BYTES)
     bits = raw.view(np.uint64)
     return (bits >> np.uint64(1)).view(np.int64) ^ -(raw & 1), behind
 
 
 def _ends(block: ByteBlock, at: np.ndarray, schema: Schema) -> np.ndarray:
-    """Return the position behind the value that begins at each position."""
+    """Return for each position the position after the value of the schema that begins there."""
     match schema.kind:
         case "null":
             return at
@@ -70,9 +70,10 @@ def _ends(block: ByteBlock, at: np.ndarray, schema: Schema) -> np.ndarray:
 
 
 class _Chunks:
-    """The chunks that arrays and maps are made of: a number of elements and these, and 0 at the end."""
+    """A reader of the chunks of arrays and maps: a chunk is a number of elements and the elements; 0 ends the list."""
 
     def __init__(self, block: ByteBlock, schema: Schema) -> None:
+        """Take the block and the schema of the elements."""
         self._block = block
         element = Schema("string", types.STRING)
         parts = (element, *schema.parts) if schema.kind == "map" else schema.parts
@@ -84,14 +85,14 @@ class _Chunks:
         self._next = np.where(self._counts == 0, everywhere, behind)
 
     def _heads(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the number of elements of chunks, and where these begin."""
+        """Return for the chunks at the positions their numbers of elements, and where the elements begin."""
         counts, behind = _zigzag(self._block, at)
         _, past = _zigzag(self._block, behind)  # a number below 0 is followed by that of the bytes
         starts = np.where(counts < 0, past, behind)
         return np.clip(np.abs(counts), 0, self._block.beyond), starts
 
     def ends(self, at: np.ndarray) -> np.ndarray:
-        """Return the positions behind lists."""
+        """Return the position after each list."""
         step = self._next
         while True:
             further = step[at]
@@ -100,7 +101,7 @@ class _Chunks:
             at, step = further, step[step]
 
     def elements(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the number of elements of each list, and where each of all these begins."""
+        """Return the number of elements of each list, and the position of every element."""
         rows = len(at)
         owners = np.arange(rows)
         steps: list[tuple[np.ndarray, np.ndarray]] = []
@@ -121,7 +122,7 @@ class _Chunks:
 
 
 def _values(block: ByteBlock, at: np.ndarray, schema: Schema) -> pa.Array:
-    """Return the values that begin at the positions, in the schema's type."""
+    """Decode the values at the positions, as the schema's data type."""
     arrow = schema.type.arrow
     match schema.kind:
         case "null":
@@ -156,7 +157,7 @@ def _values(block: ByteBlock, at: np.ndarray, schema: Schema) -> pa.Array:
 
 
 def _lists(block: ByteBlock, at: np.ndarray, schema: Schema) -> pa.Array:
-    """Return arrays or maps."""
+    """Decode arrays or maps at the positions."""
     chunks = _Chunks(block, schema)
     counts, starts = chunks.elements(at)
     offsets = columns.offsets_from_counts(counts)
@@ -167,7 +168,7 @@ def _lists(block: ByteBlock, at: np.ndarray, schema: Schema) -> pa.Array:
 
 
 def _union(block: ByteBlock, at: np.ndarray, schema: Schema) -> pa.Array:
-    """Return the values of a union of null and one type."""
+    """Decode the values of a union of null and one type."""
     branch, behind = _zigzag(block, at)
     place = next((n for n, part in enumerate(schema.parts) if part.kind != "null"), None)
     if place is None:
@@ -178,14 +179,14 @@ def _union(block: ByteBlock, at: np.ndarray, schema: Schema) -> pa.Array:
 
 
 def _numbers(values: np.ndarray, data_type: types.DataType) -> pa.Array:
-    """Return integers as numbers, days or ticks."""
+    """Convert decoded integers to the type: a number, a date or a timestamp."""
     if isinstance(data_type, types.DateTime64):
         return columns.from_values(values, data_type.arrow)
     return columns.from_values(values.astype(columns.dtype_of(data_type.arrow)), data_type.arrow)
 
 
 def _texts(texts: pa.Array, data_type: types.DataType) -> pa.Array:
-    """Return texts as such, as UUIDs, or bytes as decimals."""
+    """Convert decoded bytes to the type: a text, a UUID, or a Decimal."""
     if isinstance(data_type, types.Decimal):
         raw = columns.binary(texts)
         starts, data = columns.bytes_of(raw)
@@ -196,7 +197,7 @@ def _texts(texts: pa.Array, data_type: types.DataType) -> pa.Array:
 
 
 def _decimals(data: np.ndarray, starts: np.ndarray, data_type: types.Decimal) -> pa.Array:
-    """Return decimals of numbers of any bytes, the highest first. Raises IncorrectData."""
+    """Decode decimals from big-endian integers of any size, at `starts` in `data`. Raises IncorrectData."""
     width = data_type.arrow.byte_width
     sizes = np.diff(starts)
     if (sizes > width).any() or (sizes == 0).any():
@@ -212,7 +213,7 @@ def _decimals(data: np.ndarray, starts: np.ndarray, data_type: types.Decimal) ->
 
 
 def _fixed(rows: np.ndarray, data_type: types.DataType) -> pa.Array:
-    """Return values of bytes of one number: FixedStrings or decimals."""
+    """Convert values of equal size, one row of bytes each, to FixedStrings or Decimals."""
     if isinstance(data_type, types.Decimal):
         starts = np.arange(len(rows) + 1) * rows.shape[1]
         return _decimals(np.ascontiguousarray(rows).ravel(), starts, data_type)
@@ -223,7 +224,7 @@ def _fixed(rows: np.ndarray, data_type: types.DataType) -> pa.Array:
 
 
 def _long(stream: BinaryIO) -> int | None:
-    """Return the next number of the stream, None at its end."""
+    """Read the next Avro long of the stream; None at its end."""
     result = shift = 0
     while True:
         byte = stream.read(1)
@@ -240,7 +241,7 @@ def _long(stream: BinaryIO) -> int | None:
 
 
 def _exactly(stream: BinaryIO, size: int | None) -> bytes:
-    """Return the next bytes of the stream. Raises CannotReadAllData and IncorrectData."""
+    """Read exactly `size` bytes of the stream. Raises CannotReadAllData, and IncorrectData for a bad size."""
     if size is None or not 0 <= size < _MOST_BYTES:
         raise errors.IncorrectData("The data are not Avro: a size is out of bounds.")
     data = stream.read(size)
@@ -250,7 +251,8 @@ def _exactly(stream: BinaryIO, size: int | None) -> bytes:
 
 
 def _header(stream: BinaryIO) -> tuple[Schema, str, bytes]:
-    """Return the schema, the codec and the mark between blocks. Raise IncorrectData for other data."""
+    """Read the header; return the schema, the codec and the sync marker. Raises IncorrectData for data that are not
+    Avro."""
     if stream.read(len(MAGIC)) != MAGIC:
         raise errors.IncorrectData("The data are no file of Avro.")
     facts: dict[str, bytes] = {}
@@ -266,7 +268,7 @@ def _header(stream: BinaryIO) -> tuple[Schema, str, bytes]:
 
 
 def _decompressed(data: bytes, codec: str) -> bytes:
-    """Return the bytes of a block. Raises IncorrectData for a wrong checksum, NotSupportedError for an unknown codec."""
+    """Decompress a block. Raises IncorrectData for a wrong checksum, NotSupportedError for an unknown codec."""
     match codec:
         case "null":
             return data
@@ -288,7 +290,7 @@ def _decompressed(data: bytes, codec: str) -> bytes:
 
 
 def _snappy(data: bytes) -> bytes:
-    """Return the bytes that snappy has compressed. Raises IncorrectData for a size that they cannot have."""
+    """Decompress snappy data. Raises IncorrectData for an impossible size."""
     size = shift = 0
     for byte in data[:5]:
         size |= (byte & 0x7F) << shift

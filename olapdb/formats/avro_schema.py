@@ -33,9 +33,8 @@ _PLAIN: Mapping[str, types.DataType] = {
 
 @dataclass(frozen=True)
 class Schema:
-    """A kind of values, and the type that they are read as.
-
-    `parts` are the elements of a record, the branches of a union, or what an array or a map holds."""
+    """A parsed Avro schema and the data type as which its values are read. `parts` are the fields of a record, the
+    branches of a union, or the element of an array or map."""
 
     kind: str
     type: types.DataType
@@ -46,7 +45,7 @@ class Schema:
 
 
 def parse_schema(text: str) -> Schema:
-    """Return the schema of a text in JSON. Raise IncorrectData for one that is none, or no record."""
+    """Parse a schema from JSON. Raises IncorrectData if it is invalid or no record."""
     try:
         given = json.loads(text)
     except ValueError:
@@ -63,13 +62,14 @@ def parse_schema(text: str) -> Schema:
 
 
 class _Parser:
-    """A parser that knows the named types so far."""
+    """A parser of schemas that remembers the named types defined so far."""
 
     def __init__(self) -> None:
+        """Start without named types."""
         self._known: dict[str, Schema] = {}
 
     def schema(self, given: Any) -> Schema:
-        """Return a schema of its JSON. Raise NotSupportedError for a type that contains itself."""
+        """Parse a schema from its JSON value. Raises NotSupportedError for a type that contains itself."""
         if isinstance(given, list):
             return self._union(given)
         if isinstance(given, str):
@@ -92,7 +92,7 @@ class _Parser:
         return named
 
     def _union(self, given: Sequence[Any]) -> Schema:
-        """Return the union of null and one type, or of one type."""
+        """Parse a union of null and one type, or of one type alone."""
         parts = tuple(self.schema(branch) for branch in given)
         branches = [part for part in parts if part.kind != "null"]
         if len(branches) > 1:
@@ -105,7 +105,7 @@ class _Parser:
         return Schema("union", types.make_nullable(inner) if is_nullable else inner, parts)
 
     def _compound(self, kind: str, given: Mapping[str, Any]) -> Schema:
-        """Return a record, an array, a map, an enum or a fixed. Raises IncorrectData."""
+        """Parse a record, an array, a map, an enum or a fixed. Raises IncorrectData."""
         match kind:
             case "record":
                 names = tuple(field["name"] for field in given["fields"])
@@ -132,7 +132,7 @@ class _Parser:
 
 
 def _primitive(kind: str, logical: str | None, given: Any) -> Schema:
-    """Return a schema without parts."""
+    """Return the schema of a primitive type, with its logical type."""
     if kind == "null":
         return Schema(kind, types.NOTHING)
     if kind == "bytes":

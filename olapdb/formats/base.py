@@ -21,7 +21,7 @@ Structure: TypeAlias = tuple[tuple[str, DataType], ...]
 
 @dataclass(frozen=True)
 class Header:
-    """The columns of a result, and what else its text depends on."""
+    """The columns of a result and the settings and zone with which their values are written."""
 
     names: tuple[str, ...]
     types: tuple[DataType, ...]
@@ -42,15 +42,16 @@ class Ending:
 
     @property
     def rows_behind(self) -> tuple[pa.RecordBatch, ...]:
-        """The totals and the extremes, as far as there are any, in this order."""
+        """Return the totals and the extremes, in this order, those that exist."""
         return tuple(rows for rows in (self.totals, self.extremes) if rows is not None)
 
 
 class Writer:
-    """A writer of one result. Call `start`, then `write` for each batch, then `finish`; the text is
-    what they return, in this order."""
+    """A writer of one result. Call `start`, `write` for each batch, and `finish`, in this order; the output is the
+    concatenation of what they return."""
 
     def __init__(self, header: Header) -> None:
+        """Take the columns of the result."""
         self.header = header
 
     def start(self) -> bytes:
@@ -62,8 +63,8 @@ class Writer:
         raise NotImplementedError
 
     def rows(self, batch: pa.RecordBatch) -> pa.Array:
-        """Return the text of each row, as if it were the only one, without what comes before and
-        behind all rows. Raise BadArguments for a format that does not write row by row."""
+        """Return the text of each row alone, without what the format puts before and after all rows. Raises
+        BadArguments for a format that does not write row by row."""
         raise errors.BadArguments(
             "formatRow takes a format whose rows are texts of their own.",
             hint="Such as CSV, TabSeparated, JSONEachRow, Values or CustomSeparated.",
@@ -110,10 +111,8 @@ class Rows:
 
 @dataclass(frozen=True)
 class Reader:
-    """A reader: `infer` finds the columns of the data, `read` yields the rows.
-
-    `named`: the data name their columns, so that INSERT takes them by name. `infers`: the data say
-    their columns."""
+    """A reader of a format: `infer` finds the columns of the data, `read` yields the rows. `named`: the data contain
+    column names, by which INSERT matches them. `infers`: the data determine their columns."""
 
     infer: Callable[[Input], Structure]
     read: Callable[[Input], Iterator[Rows]]
@@ -123,7 +122,7 @@ class Reader:
 
 @dataclass(frozen=True)
 class Format:
-    """A format: its name, other names, endings of files, and what writes and reads it."""
+    """A format: its name, aliases and file endings, its writer and its reader."""
 
     name: str
     description: str
@@ -138,7 +137,7 @@ class Format:
 def write_all(
     writer: Writer, batches: Iterator[pa.RecordBatch], end: Callable[[int], Ending]
 ) -> Iterator[bytes]:
-    """Yield the text of a result piece by piece; `end` is given the number of rows."""
+    """Yield the output of a result piece by piece. `end` makes the Ending from the number of rows."""
     yield writer.start()
     rows = 0
     for batch in batches:
@@ -153,7 +152,7 @@ _PIECE_BYTES = 1 << 25
 
 
 def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Yield the batch in pieces whose text surely fits one Arrow array; none without rows."""
+    """Yield the batch in slices small enough that the text of each fits one Arrow array; nothing for no rows."""
     if not batch.num_rows:
         return
     if batch.num_rows == 1 or batch.nbytes <= _PIECE_BYTES:

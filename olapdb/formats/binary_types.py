@@ -26,7 +26,7 @@ _DECIMALS = ((9, 0x19), (18, 0x1A), (38, 0x1B), (76, 0x1C))
 
 
 def encoded_type(data_type: types.DataType) -> bytes:
-    """Return the bytes of a type. Raise NotSupportedError for one that no value of a Dynamic has."""
+    """Encode a type in ClickHouse's binary form. Raises NotSupportedError for a type that no Dynamic value has."""
     if data_type.name in _CODES:
         return bytes((_CODES[data_type.name],))
     match data_type:
@@ -71,7 +71,7 @@ def encoded_type(data_type: types.DataType) -> bytes:
 
 
 def _tuple(elements: tuple[types.DataType, ...], names: tuple[str, ...]) -> bytes:
-    """Return the bytes of a tuple, with its names if it has some."""
+    """Encode a Tuple type, with element names if it has any."""
     if not names:
         return b"\x1f" + _varint(len(elements)) + b"".join(map(encoded_type, elements))
     pairs = zip(names, elements, strict=True)
@@ -80,7 +80,7 @@ def _tuple(elements: tuple[types.DataType, ...], names: tuple[str, ...]) -> byte
 
 
 def _json(data_type: types.Json) -> bytes:
-    """Return the bytes of a JSON type: version 0, its bounds, and the paths with a type or without values."""
+    """Encode a JSON type: version 0, its limits, its typed paths, its SKIP paths and its SKIP REGEXP patterns."""
     typed = (_text(path) + encoded_type(kind) for path, kind in data_type.typed)
     skipped = (data_type.skipped, data_type.skipped_patterns)
     lists = (_varint(len(names)) + b"".join(map(_text, names)) for names in skipped)
@@ -89,13 +89,13 @@ def _json(data_type: types.Json) -> bytes:
 
 
 def _text(text: str) -> bytes:
-    """Return the bytes of a text behind their number."""
+    """Return the UTF-8 bytes of a text, preceded by their number."""
     data = text.encode()
     return _varint(len(data)) + data
 
 
 def _varint(number: int) -> bytes:
-    """Return a number in groups of seven bits, the lowest first."""
+    """Encode a number as a varint: groups of seven bits, lowest first."""
     groups = bytearray()
     while number > 0x7F:
         groups.append(number & 0x7F | 0x80)

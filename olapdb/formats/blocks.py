@@ -13,8 +13,8 @@ BLOCK_BYTES = 1 << 23
 def blocks_of(
     stream: BinaryIO, end_of_rows: Callable[[bytes], int], block_bytes: int = BLOCK_BYTES
 ) -> Iterator[bytes]:
-    """Yield the stream in blocks; `end_of_rows` says how many bytes of a block are whole rows, 0 for
-    none. The last block has what remains too, so that a short stream is one block."""
+    """Yield the stream in blocks of whole rows; the last block also has the incomplete rest. `end_of_rows` returns
+    the number of bytes of whole rows in its argument, 0 for none. A short stream is one block."""
     rest = block = b""
     wanted = block_bytes
     while data := stream.read(wanted):
@@ -47,7 +47,7 @@ def end_of_escaped_lines(data: bytes) -> int:
 
 
 def without_empty_end(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the blocks of lines without the empty lines that the last one ends with."""
+    """Yield the blocks of lines, without the empty lines at the end of the last one."""
     held = b""
     for block in blocks:
         data = held + block
@@ -59,7 +59,7 @@ def without_empty_end(blocks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def take_lines(stream: BinaryIO, count: int) -> list[bytes]:
-    """Read the next lines of the stream, fewer at its end; without their line ends."""
+    """Read up to `count` lines of the stream, fewer at its end; return them without line ends."""
     lines = []
     for _ in range(count):
         line = stream.readline()
@@ -70,9 +70,10 @@ def take_lines(stream: BinaryIO, count: int) -> list[bytes]:
 
 
 class Behind(io.RawIOBase):
-    """Bytes that were read already, and the stream behind them."""
+    """A stream of bytes that were already read, followed by the rest of another stream."""
 
     def __init__(self, first: bytes, stream: BinaryIO) -> None:
+        """Take the bytes that come first and the stream that follows."""
         self._first = first
         self._stream = stream
 
@@ -81,21 +82,21 @@ class Behind(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill the buffer; return how many bytes were read, 0 at the end."""
+        """Fill the buffer; return the number of bytes read, 0 at the end."""
         data = self._first[: len(buffer)] or self._stream.read(len(buffer))
         self._first = self._first[len(data) :]
         buffer[: len(data)] = data
         return len(data)
 
     def close(self) -> None:
-        """Close the stream behind."""
+        """Close the stream that follows."""
         if not self.closed:
             self._stream.close()
         super().close()
 
 
 def without_byte_order_mark(stream: BinaryIO) -> BinaryIO:
-    """Return the stream without the mark of UTF-8 at its start, if it has one."""
+    """Return the stream without a UTF-8 byte order mark at its start."""
     first = stream.read(3)
     if first == b"\xef\xbb\xbf":
         return stream

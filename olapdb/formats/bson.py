@@ -29,6 +29,7 @@ class BsonWriter(Writer):
     """A writer of BSONEachRow."""
 
     def __init__(self, header: Header) -> None:
+        """Take the columns and the settings."""
         super().__init__(header)
         self._texts = header.settings.boolean("output_format_bson_string_as_string")
 
@@ -37,7 +38,7 @@ class BsonWriter(Writer):
         return body(self.rows(batch))
 
     def rows(self, batch: pa.RecordBatch) -> pa.Array:
-        """Return the document of each row. Raise IllegalColumn for a type without a form."""
+        """Return the BSON document of each row. Raises IllegalColumn for a type that BSON cannot express."""
         elements = [
             self._element(name, column, kind)
             for name, column, kind in zip(
@@ -47,12 +48,12 @@ class BsonWriter(Writer):
         return _document(joined(elements))
 
     def _element(self, name: str, array: pa.Array, kind: types.DataType) -> pa.Array:
-        """Return the kind, the name and the value of an element of each row's document."""
+        """Encode a column as an element of each row's document: type code, name, value."""
         shown = pa.scalar(name.encode("utf-8", "surrogateescape") + b"\0")
         return self._named(pa.repeat(shown, len(array)), array, kind)
 
     def _named(self, names: pa.Array, array: pa.Array, kind: types.DataType) -> pa.Array:
-        """Return the kind, the name with its end, and the value of elements."""
+        """Encode elements with a name for each: type code, name, zero byte, value."""
         if isinstance(kind, types.LowCardinality | types.SimpleAggregateFunction):
             return self._named(names, array, kind.inner)
         if isinstance(kind, types.Nothing) or array.null_count == len(array) > 0:
@@ -70,7 +71,7 @@ class BsonWriter(Writer):
         return joined([pa.repeat(pa.scalar(bytes((code,))), len(array)), names, value])
 
     def _value(self, array: pa.Array, kind: types.DataType) -> tuple[int, pa.Array]:
-        """Return the code of a type, and the bytes of values without NULL. Raises IllegalColumn."""
+        """Return the BSON type code of a type, and the encoded values, which have no NULLs. Raises IllegalColumn."""
         match kind:
             case types.Boolean():
                 return BOOL, fixed_bytes(number_bytes(array.cast(pa.uint8()).to_numpy()))
@@ -110,7 +111,7 @@ class BsonWriter(Writer):
                 raise errors.IllegalColumn(f"Type {kind} is not supported in BSON output format.")
 
     def _texts_of(self, texts: pa.Array) -> tuple[int, pa.Array]:
-        """Return texts as binaries, or as strings under the setting."""
+        """Encode texts as binaries, or as strings if the setting says so; return the type code and the values."""
         if not self._texts:
             return BINARY, _binary(texts, 0)
         sizes = np.diff(columns.bytes_of(texts)[0])
@@ -119,7 +120,7 @@ class BsonWriter(Writer):
         )
 
     def _list(self, array: pa.Array, inner: types.DataType) -> pa.Array:
-        """Return arrays as documents whose names are numbers."""
+        """Encode arrays as documents whose names are the positions 0, 1, …."""
         offsets, elements = columns.elements_of(array)
         parents = columns.parents_of(offsets - offsets[:1])
         places = np.arange(len(parents)) - (offsets - offsets[:1])[parents]
@@ -128,7 +129,7 @@ class BsonWriter(Writer):
         return _document(_grouped(offsets, self._named(ended, elements, inner)))
 
     def _map(self, array: pa.Array, key: types.DataType, value: types.DataType) -> pa.Array:
-        """Return maps as documents. Raises IllegalColumn for keys that are no texts."""
+        """Encode maps as documents. Raises IllegalColumn for keys that are not texts."""
         if not isinstance(types.plain(key), types.String | types.FixedString):
             raise errors.IllegalColumn(
                 f"Only maps with String key type are supported in BSON, not {key}."
@@ -139,7 +140,7 @@ class BsonWriter(Writer):
         return _document(_grouped(offsets, self._named(names, values, value)))
 
     def _tuple(self, array: pa.Array, kind: types.Tuple) -> tuple[int, pa.Array]:
-        """Return tuples with names as documents, others as arrays."""
+        """Encode named tuples as documents, others as arrays; return the type code and the values."""
         fields = columns.struct_fields(array)
         names: Sequence[str] = kind.names or [str(at) for at in range(len(fields))]
         parts = [
@@ -150,19 +151,19 @@ class BsonWriter(Writer):
 
 
 def _numbers(values: np.ndarray, dtype: type[np.generic]) -> pa.Array:
-    """Return numbers as bytes of a type."""
+    """Return the bytes of numbers, cast to `dtype`."""
     return fixed_bytes(number_bytes(values.astype(dtype)))
 
 
 def _integers(values: np.ndarray, bits: int, signed: bool) -> tuple[int, pa.Array]:
-    """Return integers of 32 bits, or of 64 where they need them."""
+    """Encode integers as int32, or as int64 for types of more bits; return the type code and the values."""
     if bits <= 16 or (bits == 32 and signed):
         return INT32, _numbers(values, np.int32)
     return INT64, _numbers(values, np.int64)
 
 
 def _binary(texts: pa.Array, kind: int) -> pa.Array:
-    """Return bytes behind their number and a kind."""
+    """Encode bytes as BSON binaries: length, subtype `kind`, bytes."""
     sizes = np.diff(columns.bytes_of(texts)[0])
     return joined(
         [_numbers(sizes, np.int32), pa.repeat(pa.scalar(bytes((kind,))), len(texts)), texts]
@@ -170,14 +171,14 @@ def _binary(texts: pa.Array, kind: int) -> pa.Array:
 
 
 def _document(elements: pa.Array) -> pa.Array:
-    """Return documents of their elements: the number of bytes before them, a zero byte behind."""
+    """Encode documents from the bytes of their elements: the size first, a zero byte last."""
     sizes = np.diff(columns.bytes_of(elements)[0])
     end = pa.repeat(pa.scalar(b"\0"), len(elements))
     return joined([_numbers(sizes + 5, np.int32), elements, end])
 
 
 def _grouped(offsets: np.ndarray, elements: pa.Array) -> pa.Array:
-    """Return the bytes of the elements of each list."""
+    """Join the bytes of the elements of each list."""
     starts, data = columns.bytes_of(elements)
     first = offsets[0] if len(offsets) else 0
     bounds = starts[offsets - first] if len(elements) else np.zeros(len(offsets), np.int64)

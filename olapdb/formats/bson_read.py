@@ -49,7 +49,8 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class _Elements:
-    """Elements of documents: the document of each, its kind, and where its name and its value begin."""
+    """Elements of documents, one array entry each: the number of its document, its BSON type code, and where its name
+    and its value begin."""
 
     owners: np.ndarray
     kinds: np.ndarray
@@ -58,26 +59,28 @@ class _Elements:
 
 
 class _Documents:
-    """The bytes of documents."""
+    """The bytes of a block of documents, with tables of element positions."""
 
     def __init__(self, block: ByteBlock) -> None:
+        """Take the block."""
         self.block = block
 
     def numbers(self, at: np.ndarray) -> np.ndarray:
-        """Return the numbers of 4 bytes at the positions."""
+        """Return the little-endian 32-bit integers at the positions."""
         rows = self.block.bytes_at(np.minimum(at, self.block.beyond), 4)
         return rows.view("<i4")[:, 0].astype(np.int64)
 
     @cached_property
     def _zeros(self) -> np.ndarray:
-        """The place of the first zero byte from each position on."""
+        """Return for each position the position of the first zero byte from there on."""
         size = len(self.block.data)
         places = np.where(self.block.data == 0, np.arange(size), size)
         return np.minimum.accumulate(places[::-1])[::-1]
 
     @cached_property
     def _step(self) -> np.ndarray:
-        """The position behind the element that begins at each position; the end of a document is its own."""
+        """Return for each position the position after the element that begins there; the end of a document maps to
+        itself."""
         at = np.arange(self.block.beyond + 1)
         kinds = self.block.data[at]
         values = np.minimum(
@@ -88,9 +91,8 @@ class _Documents:
         return np.where(kinds == 0, at, ends)
 
     def elements(self, documents: np.ndarray) -> _Elements:
-        """Return the elements of the documents that begin at the positions, in their order.
-
-        Raises IncorrectData for a kind that is none."""
+        """Return all elements of the documents that begin at the positions, in order. Raises IncorrectData for an
+        unknown type code."""
         step, at = self._step, self.block.moved(documents, 4)
         owners = np.arange(len(at))
         while True:
@@ -125,9 +127,8 @@ class _Documents:
 def _values(
     documents: _Documents, kinds: np.ndarray, at: np.ndarray, data_type: types.DataType
 ) -> pa.Array:
-    """Return values of these kinds, which begin at the positions, as a type; null is NULL.
-
-    Raises IllegalColumn for a kind that the type cannot hold."""
+    """Decode the values at the positions `at`, with type codes `kinds`, as `data_type`; BSON null gives NULL. Raises
+    IllegalColumn for a kind that the type cannot hold."""
     valid = kinds != _NULL
     if not valid.all():
         present = _values(documents, kinds[valid], at[valid], data_type)
@@ -174,7 +175,7 @@ def _values(
 
 
 def _check(kinds: np.ndarray, data_type: types.DataType, allowed: Sequence[int]) -> None:
-    """Raise IllegalColumn for the first kind that is none of the allowed ones."""
+    """Raise IllegalColumn for the first type code that is not in `allowed`."""
     wrong = ~np.isin(kinds, allowed)
     if wrong.any():
         name = _NAMES[int(kinds[np.argmax(wrong)])]
@@ -182,7 +183,7 @@ def _check(kinds: np.ndarray, data_type: types.DataType, allowed: Sequence[int])
 
 
 def _offsets(elements: _Elements, rows: int) -> np.ndarray:
-    """Return the offsets of the elements of each document."""
+    """Return the offsets that cut elements into documents; shape (rows + 1,)."""
     return columns.offsets_from_counts(np.bincount(elements.owners, minlength=rows))
 
 
@@ -197,7 +198,7 @@ def _integers(block: ByteBlock, kinds: np.ndarray, at: np.ndarray) -> np.ndarray
 def _span(
     documents: _Documents, kinds: np.ndarray, at: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return where the bytes of texts begin and end. Raises IncorrectData for sizes that none can have."""
+    """Return the start and end of the bytes of each text or binary. Raises IncorrectData for impossible sizes."""
     sizes = documents.numbers(at)
     starts = np.where(kinds == _BINARY, at + 5, np.where(kinds == _OBJECT_ID, at, at + 4))
     counts = np.where(kinds == _BINARY, sizes, np.where(kinds == _OBJECT_ID, 12, sizes - 1))
@@ -207,7 +208,7 @@ def _span(
 
 
 def _texts(documents: _Documents, kinds: np.ndarray, at: np.ndarray) -> pa.Array:
-    """Return texts and bytes as texts."""
+    """Decode strings and binaries as texts."""
     starts, ends = _span(documents, kinds, at)
     return spans(documents.block.data, starts, ends)
 
@@ -215,7 +216,7 @@ def _texts(documents: _Documents, kinds: np.ndarray, at: np.ndarray) -> pa.Array
 def _fixed(
     documents: _Documents, kinds: np.ndarray, at: np.ndarray, data_type: types.DataType
 ) -> pa.Array:
-    """Return values by their bytes. Raises IncorrectData for another number of bytes."""
+    """Decode binaries of fixed size, such as UUIDs. Raises IncorrectData for another size."""
     _check(kinds, data_type, (_BINARY, _STRING, _OBJECT_ID))
     starts, ends = _span(documents, kinds, at)
     width = byte_width(data_type)
@@ -227,7 +228,7 @@ def _fixed(
 def _tuples(
     documents: _Documents, kinds: np.ndarray, at: np.ndarray, data_type: types.Tuple
 ) -> pa.Array:
-    """Return tuples of documents, by name where the type has names, and of arrays."""
+    """Decode tuples: of documents by name if the type has names, else by position; of arrays by position."""
     _check(kinds, data_type, (_ARRAY, _DOCUMENT))
     elements = documents.elements(at)
     names = data_type.names or tuple(str(place) for place in range(len(data_type.elements)))
@@ -242,7 +243,7 @@ def _tuples(
 
 
 def _by_name(documents: _Documents, elements: _Elements) -> Mapping[str, np.ndarray]:
-    """Return the places of the elements of each name, in the order of the first ones."""
+    """Return for each element name the positions in `elements` that have it, in order of first appearance."""
     encoded = documents.names(elements).dictionary_encode()
     codes = columns.numpy_values(encoded.indices)
     return {
@@ -258,7 +259,8 @@ def _column(
     data_type: types.DataType,
     rows: int,
 ) -> pa.Array:
-    """Return the values of one name in documents, NULL where there is none; the last of several."""
+    """Decode the values of one name, one for each of `rows` documents; NULL where a document lacks it, the last of
+    several. `places` are the positions in `elements`, None for no such name."""
     kinds = np.full(rows, _NULL, np.uint8)
     at = np.zeros(rows, np.int64)
     if places is not None:
@@ -273,19 +275,19 @@ def _column(
 
 
 def _document_ends(block: ByteBlock, at: np.ndarray) -> np.ndarray:
-    """Return the position behind the document that begins at each position."""
+    """Return for each position the position after the document that begins there."""
     sizes = block.bytes_at(at, 4).view("<i4")[:, 0].astype(np.int64)
     return np.where(sizes < 5, block.beyond, block.moved(at, np.maximum(sizes, 0)))
 
 
 def _blocks(source: Input) -> Iterator[tuple[_Documents, np.ndarray]]:
-    """Yield the documents of a block, and where they begin. Raises CannotReadAllData."""
+    """Yield blocks of documents and the position of each document. Raises CannotReadAllData for an incomplete one."""
     for block, at in blocks_of_rows(source.stream, _document_ends, "BSONEachRow", "document"):
         yield _Documents(block), at
 
 
 def _read(source: Input) -> Iterator[Rows]:
-    """Yield the rows of a block at a time. Raises IncorrectData for an unknown name, if the settings say so."""
+    """Yield the rows of one block at a time. Raises IncorrectData for an unknown name unless the settings skip it."""
     structure = source.structure or ()
     wanted = dict(structure)
     for documents, at in _blocks(source):
@@ -314,9 +316,8 @@ def _read(source: Input) -> Iterator[Rows]:
 
 
 def _type_of(documents: _Documents, kinds: np.ndarray, at: np.ndarray) -> types.DataType | None:
-    """Return the type of values of these kinds, None if all are null.
-
-    Raises CannotExtractTableStructure."""
+    """Return the data type of values of these type codes; None if all are null. Raises CannotExtractTableStructure if
+    they have no common type."""
     present = kinds != _NULL
     kinds, at = kinds[present], at[present]
     known = set(kinds.tolist())
@@ -338,7 +339,7 @@ def _type_of(documents: _Documents, kinds: np.ndarray, at: np.ndarray) -> types.
 
 
 def _type_of_documents(documents: _Documents, at: np.ndarray) -> types.DataType | None:
-    """Return the type of documents: a Map if all values have one type, else a Tuple."""
+    """Return the type of nested documents: a Map if all values have one type, else a named Tuple; None if unknown."""
     elements = documents.elements(at)
     members = {
         name: _type_of(documents, elements.kinds[places], elements.values[places])
@@ -367,7 +368,7 @@ _SIMPLE: Mapping[int, types.DataType] = {
 
 
 def _infer(source: Input) -> Structure:
-    """Return the elements of the first documents."""
+    """Return the columns that the elements of the first documents define."""
     first = next(_blocks(source), None)
     if first is None:
         raise no_structure("they have no rows")

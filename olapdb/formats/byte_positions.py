@@ -24,19 +24,19 @@ Ends = Callable[["ByteBlock", np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class ByteBlock:
-    """Bytes of rows. `data` has zeros behind its `size` bytes, so that values may be read there."""
+    """The bytes of rows. `data` has zeros after its `size` bytes, so that reads past the end are safe."""
 
     data: np.ndarray
     size: int
 
     @staticmethod
     def of(data: bytes) -> ByteBlock:
-        """Return the bytes as a block."""
+        """Make a block of these bytes."""
         return ByteBlock(np.frombuffer(data + bytes(_PADDING), np.uint8), len(data))
 
     @property
     def beyond(self) -> int:
-        """Return the position that stands for all behind the data."""
+        """Return the position that stands for every position past the end."""
         return self.size + 1
 
     def moved(self, positions: np.ndarray, counts: np.ndarray | int) -> np.ndarray:
@@ -45,11 +45,11 @@ class ByteBlock:
         return np.where((ends > self.size) | (positions > self.size), self.beyond, ends)
 
     def numbers(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the numbers of 7 bits a byte that begin at the positions, and the positions behind."""
+        """Decode the varints (7 bits a byte) at the positions; return the numbers and the positions after them."""
         return self.varints(positions, _VARINT_BYTES)
 
     def varints(self, positions: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return numbers as `numbers` does, of at most `width` bytes."""
+        """Decode varints as `numbers` does, of at most `width` bytes each."""
         result = np.zeros(len(positions), np.int64)
         length = np.zeros(len(positions), np.int64)
         goes_on = np.ones(len(positions), bool)
@@ -79,9 +79,8 @@ def repeated(block: ByteBlock, at: np.ndarray, counts: np.ndarray, ends: Ends) -
 
 
 def row_starts(block: ByteBlock, ends: Ends, format_name: str) -> tuple[np.ndarray, int]:
-    """Return where each whole row of the block begins, and where the last one ends.
-
-    Raises IncorrectData for rows without bytes."""
+    """Return the start of each whole row of the block, and the end of the last one. `ends` maps the start of a row to
+    its end. Raises IncorrectData for rows without bytes."""
     step = ends(block, np.arange(block.beyond + 1))
     starts = np.zeros(1, np.int64)
     while starts[-1] < block.size:
@@ -96,9 +95,9 @@ def row_starts(block: ByteBlock, ends: Ends, format_name: str) -> tuple[np.ndarr
 def blocks_of_rows(
     stream: BinaryIO, ends: Ends, format_name: str, unit: str = "row"
 ) -> Iterator[tuple[ByteBlock, np.ndarray]]:
-    """Yield blocks of whole rows, and where each row of a block begins. `unit` is what the format calls a row.
-
-    Raises CannotReadAllData for a row without its end, and IncorrectData for rows without bytes."""
+    """Yield blocks of whole rows, and the start of each row. `ends` maps the start of a row to its end; `unit` is the
+    format's word for a row. Raises CannotReadAllData for an incomplete last row, IncorrectData for rows without
+    bytes."""
     ready: tuple[ByteBlock, np.ndarray] | None = None
     rest = b""
     wanted = BLOCK_BYTES

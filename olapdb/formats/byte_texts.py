@@ -10,22 +10,22 @@ import pyarrow.compute as pc
 
 
 def joined(parts: Sequence[pa.Array]) -> pa.Array:
-    """Return the bytes of each row, one part behind the other."""
+    """Concatenate the parts of each row, in order."""
     return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, b"")
 
 
 def fixed_bytes(values: np.ndarray) -> pa.Array:
-    """Return rows of bytes, shape (rows, width), as binaries."""
+    """Convert rows of bytes, shape (rows, width), to binary values."""
     rows, width = values.shape
     return binaries(np.arange(rows + 1) * width, np.ascontiguousarray(values).ravel())
 
 
 def binaries(offsets: np.ndarray, data: np.ndarray) -> pa.Array:
-    """Return binaries of these offsets into the data."""
+    """Make binary values from int offsets into `data`."""
     buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)]
     return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, buffers)
 
 
 def number_bytes(numbers: np.ndarray) -> np.ndarray:
-    """Return the bytes of numbers, shape (rows, width)."""
+    """Return the bytes of numbers, shape (rows, bytes of a number)."""
     return np.ascontiguousarray(numbers).view(np.uint8).reshape(len(numbers), numbers.itemsize)

@@ -14,8 +14,8 @@ from olapdb.types import DataType, is_nullable, make_nullable
 def store_with_nulls(
     array: pa.Array, source: DataType, target: DataType, environment: Environment
 ) -> pa.Array:
-    """Return values converted to `target` as an INSERT does; NULL stays null, also where `target`
-    has none, as arrays. Raise the DataError of `store_column`, which names the row."""
+    """Convert values to `target` as an INSERT does. NULL stays null even where `target` is not Nullable, such as an
+    array. Raises the DataError of `store_column`, which names the row."""
     wanted = make_nullable(target) if array.null_count else target
     if not array.null_count or is_nullable(wanted):
         return store_column(array, source, wanted, environment)

@@ -42,10 +42,11 @@ _BLANKS = (ord(" "), ord("\t"))
 
 
 class CsvWriter(Writer):
-    """A writer of CSV. `head_lines`: 1 for names, 2 for types too. A tuple is a column for each of its
-    elements, unless the setting says otherwise."""
+    """A writer of CSV. `head_lines`: 1 for a line of names, 2 for names and types. A tuple is written as one column
+    for each element, unless the setting says otherwise."""
 
     def __init__(self, header: Header, head_lines: int = 0) -> None:
+        """Take the columns; `head_lines` as for the class."""
         super().__init__(header)
         settings = header.settings
         self._head_lines = head_lines
@@ -55,7 +56,7 @@ class CsvWriter(Writer):
         self._splits = settings.boolean("output_format_csv_serialize_tuple_into_separate_columns")
 
     def start(self) -> bytes:
-        """Return the lines of names and of types that the format has."""
+        """Return the lines of names and of types, as far as the format has them."""
         columns = tuple(zip(self.header.names, self.header.types, strict=True))
         splits = self.header.settings.boolean(
             "output_format_csv_header_serialize_tuple_into_separate_columns"
@@ -70,7 +71,7 @@ class CsvWriter(Writer):
         return "".join(self._delimiter.join(line) + self._end for line in quoted).encode()
 
     def _leaves(self, name: str, data_type: types.DataType) -> Iterator[tuple[str, types.DataType]]:
-        """Yield (name, type) of a column; of a tuple, under the setting, those of each element."""
+        """Yield (name, type) of a column, or, if the setting splits tuples, those of each element."""
         plain = types.plain(data_type)
         if self._splits and isinstance(plain, types.Tuple) and plain.elements:
             for field, element in zip(plain.field_names, plain.elements, strict=True):
@@ -79,7 +80,7 @@ class CsvWriter(Writer):
             yield name, data_type
 
     def column_texts(self, column: pa.Array, data_type: types.DataType) -> Iterator[pa.Array]:
-        """Yield the quoted texts of a column; of a tuple, under the setting, those of each element."""
+        """Yield the quoted texts of a column, or, if the setting splits tuples, those of each element."""
         plain = types.plain(data_type)
         if self._splits and isinstance(plain, types.Tuple):
             if not plain.elements:
@@ -90,7 +91,7 @@ class CsvWriter(Writer):
         yield with_null(self._quoted(column, data_type), self._null)
 
     def _quoted(self, column: pa.Array, data_type: types.DataType) -> pa.Array:
-        """Return values as texts, in quotes but for numbers; NULL is null."""
+        """Return values as texts, all quoted except numbers; NULL stays null."""
         plain = types.plain(data_type)
         if isinstance(plain, types.Variant | types.Dynamic):
             return gathered(column, plain, self._quoted, pa.string())
@@ -115,7 +116,7 @@ class CsvWriter(Writer):
         return joined_rows(texts, self._delimiter, "", self._end)
 
     def finish(self, ending: Ending) -> bytes:
-        """Return the totals and the extremes, as far as there are any, each behind an empty line."""
+        """Return the totals and the extremes, those that exist, each after an empty line."""
         end = self._end.encode()
         return b"".join(end + self.write(rows) for rows in ending.rows_behind)
 
@@ -142,8 +143,8 @@ class _Layout:
 
     @classmethod
     def of(cls, source: Input, head_lines: int) -> _Layout:
-        """Return the layout that the settings say. Raises BadArguments for a delimiter that is not
-        one character of ASCII."""
+        """Return the layout that the settings give. Raises BadArguments for a delimiter that is not one ASCII
+        character."""
         settings = source.settings
         delimiter = settings.text("format_csv_delimiter")
         if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n':
@@ -190,8 +191,8 @@ class _Layout:
 
 
 def _inside_quotes(data: bytes, delimiter: str) -> np.ndarray:
-    """Return for each byte whether a quoted value holds it; the quote that opens one counts as
-    inside, the one that closes it does not. A quote within an unquoted value means nothing."""
+    """Return a mask of the bytes inside quoted values, the opening quote included, the closing one not. A quote
+    within an unquoted value has no meaning."""
     values = np.frombuffer(data, np.uint8)
     quotes = values == _QUOTE
     inside = np.bitwise_xor.accumulate(quotes)
@@ -214,7 +215,7 @@ def _inside_quotes(data: bytes, delimiter: str) -> np.ndarray:
 
 
 def _marks(data: bytes, delimiter: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the bytes of rows, the last one with a line feed, and which of them end values."""
+    """Return the bytes of the rows, with a final line feed, and a mask of the bytes that end values."""
     data = data if data.endswith(b"\n") else data + b"\n"
     values = np.frombuffer(data, np.uint8)
     inside = _inside_quotes(data, delimiter)
@@ -222,7 +223,7 @@ def _marks(data: bytes, delimiter: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _end_of_rows(data: bytes, delimiter: str) -> int:
-    """Return the number of bytes up to the last line feed outside quotes, with it."""
+    """Return the number of bytes up to and including the last line feed outside quotes."""
     if b'"' not in data:
         return data.rfind(b"\n") + 1
     values = np.frombuffer(data, np.uint8)
@@ -232,8 +233,7 @@ def _end_of_rows(data: bytes, delimiter: str) -> int:
 
 
 def _trimmed(data: bytes, layout: _Layout) -> bytes:
-    """Return the rows without blanks around values, but for those in quotes; unchanged where the
-    layout keeps blanks."""
+    """Return the rows without blanks around unquoted values; unchanged if the layout keeps blanks."""
     if not layout.trims:
         return data
     delimiter = layout.delimiter
@@ -256,8 +256,8 @@ def _trimmed(data: bytes, layout: _Layout) -> bytes:
 
 
 def _table(data: bytes, layout: _Layout, names: tuple[str, ...], first_row: int) -> pa.Table:
-    """Read a block of rows as columns of texts; values that stand for NULL or a default are null.
-    Raise IncorrectData if the last quote is not closed."""
+    """Parse a block of rows into columns of texts; values that mean NULL or a default are null. Raises IncorrectData
+    if the last quote is not closed."""
     if b'"' in data and _inside_quotes(data, layout.delimiter)[-1]:
         raise errors.IncorrectData(
             "The data are not CSV: a quoted value does not end.",
@@ -290,7 +290,7 @@ def _table(data: bytes, layout: _Layout, names: tuple[str, ...], first_row: int)
 
 
 def _refuse_text_behind_quotes(data: bytes, layout: _Layout, first_row: int) -> None:
-    """Raise IncorrectData for a row with something between a closing quote and the delimiter."""
+    """Raise IncorrectData for the first row that has text between a closing quote and the delimiter."""
     values = np.frombuffer(data, np.uint8)
     inside = _inside_quotes(data, layout.delimiter)
     closing = np.flatnonzero((values[1:] == _QUOTE) & ~inside[1:] & inside[:-1]) + 1
@@ -343,14 +343,14 @@ def _first_line(data: bytes, layout: _Layout) -> list[str | None]:
 
 
 def _names_of(line: bytes, layout: _Layout) -> list[str]:
-    """Return the values of a line of the head; none if a quoted value goes on behind it."""
+    """Return the values of a head line; none if a quoted value continues on the next line."""
     if line.count(b'"') % 2 == 1:
         return []
     return [value or "" for value in _first_line(line, layout)]
 
 
 def _read(source: Input, head_lines: int) -> Iterator[Rows]:
-    """Yield the rows of a block of CSV at a time, their values as texts."""
+    """Yield the rows of one block at a time, values as texts."""
     layout = _Layout.of(source, head_lines)
     source = _with_double_quotes(source, layout)
     head, stream = read_head(source, layout, partial(_names_of, layout=layout))
@@ -377,14 +377,14 @@ def _read(source: Input, head_lines: int) -> Iterator[Rows]:
 
 
 def _with_double_quotes(source: Input, layout: _Layout) -> Input:
-    """Return the input without values in single quotes, which a setting allows."""
+    """Return the input with single-quoted values rewritten to double quotes, if the setting allows single quotes."""
     if not source.settings.boolean("format_csv_allow_single_quotes"):
         return source
     return replace(source, stream=with_double_quotes(source.stream, layout.delimiter))
 
 
 def _trims(source: Input) -> bool:
-    """Return whether blanks around values do not belong to them."""
+    """Return whether the settings drop blanks around values."""
     settings = source.settings
     return settings.boolean("input_format_csv_trim_whitespaces") and not settings.boolean(
         "input_format_csv_allow_whitespace_or_tab_as_delimiter"
@@ -392,8 +392,8 @@ def _trims(source: Input) -> bool:
 
 
 def _emptied(rows: Rows, nulls: Rows, name: str) -> np.ndarray:
-    """Return the rows whose value of a column is empty; `nulls` has the same rows with empty values
-    as texts."""
+    """Return a mask of the rows whose value in column `name` is empty and stands for a default; `nulls` holds the
+    same rows, read with empty values as texts."""
     at = rows.names.index(name)
     is_empty = pc.and_(rows.arrays[at].is_null(), nulls.arrays[at].is_valid())
     return np.asarray(is_empty.to_numpy(zero_copy_only=False))
@@ -402,7 +402,8 @@ def _emptied(rows: Rows, nulls: Rows, name: str) -> np.ndarray:
 def _rows(
     source: Input, head: Head, table: pa.Table, counts: tuple[int, ...], first_row: int
 ) -> Rows:
-    """Return the wanted columns of a block; `counts` are the numbers of values that they have."""
+    """Return the wanted columns of a block; `counts` is the number of CSV values in each column (more than one for
+    tuples)."""
     wanted = None if source.structure is None else dict(source.structure)
     by_name: dict[str, tuple[pa.Array, types.DataType]] = {}
     at = 0
@@ -431,7 +432,7 @@ def _rows(
 
 
 def _infer(source: Input, head_lines: int) -> Structure:
-    """Return the columns by the head, and types by the values of the first rows."""
+    """Return the columns: names and types from the head, else types from the values of the first rows."""
     layout = _Layout.of(source, head_lines)
     source = _with_double_quotes(source, layout)
     plain = Input(source.stream, source.settings, source.environment)
@@ -454,7 +455,7 @@ def _infer(source: Input, head_lines: int) -> Structure:
 
 
 def _quoted_columns(data: bytes, layout: _Layout) -> tuple[frozenset[int], frozenset[int]]:
-    """Return the columns with a value in quotes: in any row, and in rows behind the first one."""
+    """Return two sets of column numbers: columns with a quoted value in any row, and in any row after the first."""
     values = np.frombuffer(data, np.uint8)
     inside = _inside_quotes(data, layout.delimiter)
     marks = np.flatnonzero(((values == _NEWLINE) | (values == ord(layout.delimiter))) & ~inside)
@@ -476,7 +477,7 @@ def _reader(head_lines: int) -> Reader:
 
 
 def _format(suffix: str, head_lines: int, said: str) -> Format:
-    """Return a format of the CSV family."""
+    """Return the format CSV + `suffix`; `said` is its description."""
     return Format(
         f"CSV{suffix}",
         f"Values between commas, texts in double quotes{said}.",

@@ -21,14 +21,14 @@ _NEWLINE, _RETURN = ord("\n"), ord("\r")
 
 
 def row_sizes(values: np.ndarray, is_mark: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the places of the marks, which end values, and the number of values of each row."""
+    """Return the positions of the marks that end values, and the number of values of each row."""
     places = np.flatnonzero(is_mark)
     return places, np.diff(np.flatnonzero(values[places] == _NEWLINE), prepend=-1)
 
 
 def evened(values: np.ndarray, is_mark: np.ndarray, width: int, filler: bytes) -> bytes:
-    """Return rows of `width` values: values behind these are dropped, and `filler`, with its
-    delimiter, stands for each that is missing. The last row has its line feed."""
+    """Rewrite rows to `width` values each: drop surplus values, add `filler` and a delimiter for each missing one.
+    The last row ends with a line feed."""
     places, counts = row_sizes(values, is_mark)
     if (counts == width).all():
         return values.tobytes()
@@ -54,7 +54,7 @@ def evened(values: np.ndarray, is_mark: np.ndarray, width: int, filler: bytes) -
 
 
 def leaf_counts(names: Sequence[str], source: Input) -> tuple[int, ...]:
-    """Return the number of values that each column has in a row: a tuple one for each element."""
+    """Return the number of CSV values of each column in a row: one for each element of a tuple, else 1."""
     wanted = dict(source.structure or ())
     if not source.settings.boolean("input_format_csv_deserialize_separate_columns_into_tuple"):
         return (1,) * len(names)
@@ -62,7 +62,7 @@ def leaf_counts(names: Sequence[str], source: Input) -> tuple[int, ...]:
 
 
 def _leaves(data_type: types.DataType) -> list[types.DataType]:
-    """Return the types of the values that a column has in a row."""
+    """Return the types of the CSV values that a column of the type has in a row."""
     if not isinstance(data_type, types.Tuple) or not data_type.elements:
         return [data_type]
     return [leaf for element in data_type.elements for leaf in _leaves(element)]
@@ -71,15 +71,15 @@ def _leaves(data_type: types.DataType) -> list[types.DataType]:
 def tuple_of_texts(
     texts: Sequence[pa.Array], data_type: types.Tuple, environment: Environment
 ) -> pa.Array:
-    """Return the tuples whose elements have these texts. Raise the DataError of an element, with its
-    row."""
+    """Build tuples from the texts of their elements. Raises the DataError of an element, with its row."""
     return _gathered(iter(texts), data_type, environment)
 
 
 def _gathered(
     texts: Iterator[pa.Array], data_type: types.DataType, environment: Environment
 ) -> pa.Array:
-    """Return the values of the type by the next texts; NULL is the default where there is none."""
+    """Build values of the type from the next arrays of `texts`; NULL becomes the default where the type is not
+    Nullable."""
     if isinstance(data_type, types.Tuple) and data_type.elements:
         parts = [_gathered(texts, element, environment) for element in data_type.elements]
         return columns.structs_from(parts, data_type.arrow, rows=len(parts[0]))
@@ -92,6 +92,6 @@ def _gathered(
 
 
 def placed(error: errors.DataError, name: str, first_row: int) -> errors.DataError:
-    """Return the error with its column and row."""
+    """Return the error with the column's name, and its row counted from `first_row`."""
     row = "" if error.row is None else f", row {first_row + error.row}"
     return type(error)(f"Column {name}{row}: {error.message}", hint=error.hint)

@@ -12,9 +12,8 @@ from olapdb.formats.blocks import BLOCK_BYTES, blocks_of
 
 
 def with_double_quotes(stream: BinaryIO, delimiter: str) -> BinaryIO:
-    """Return the stream with double quotes in place of the single ones that values begin and end with.
-
-    A single quote within such a value is written twice, so that 'it''s' becomes "it's"."""
+    """Return the stream with single-quoted values rewritten to double-quoted ones. A doubled single quote becomes
+    one, so that 'it''s' becomes "it's"."""
     edge = re.escape(delimiter.encode())
     of_values = re.compile(
         rb"(?:\A|(?<=[\n\r])|(?<=" + edge + rb"))([ \t]*)"
@@ -26,7 +25,8 @@ def with_double_quotes(stream: BinaryIO, delimiter: str) -> BinaryIO:
 
 
 def _in_double_quotes(match: re.Match[bytes]) -> bytes:
-    """Return a value in double quotes as it is, one in single quotes in double ones. One without an end stays so."""
+    """Return the matched value rewritten to double quotes; a double-quoted value, or one without a closing quote,
+    unchanged."""
     blanks, double, single, end = match.groups()
     if double is not None:
         return match.group()
@@ -35,7 +35,7 @@ def _in_double_quotes(match: re.Match[bytes]) -> bytes:
 
 
 def _end_of_rows(data: bytes, of_values: re.Pattern[bytes]) -> int:
-    """Return the number of bytes up to the last line feed outside quotes, with it."""
+    """Return the number of bytes up to and including the last line feed outside quotes."""
     spans = [match.span() for match in of_values.finditer(data)]
     feed = data.rfind(b"\n")
     while spans and spans[-1][1] > feed >= 0:
@@ -46,9 +46,10 @@ def _end_of_rows(data: bytes, of_values: re.Pattern[bytes]) -> int:
 
 
 class _Blocks(io.RawIOBase):
-    """A stream of blocks of bytes that are made as they are read."""
+    """A stream over blocks of bytes that an iterator produces on demand."""
 
     def __init__(self, blocks: Iterator[bytes], close: Callable[[], None]) -> None:
+        """Take the iterator of blocks, and the function that closes their source."""
         self._blocks = blocks
         self._close = close
         self._rest = b""
@@ -58,7 +59,7 @@ class _Blocks(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill the buffer; return how many bytes were read, 0 at the end."""
+        """Fill the buffer; return the number of bytes read, 0 at the end."""
         while not self._rest:
             block = next(self._blocks, None)
             if block is None:

@@ -22,13 +22,14 @@ class CustomWriter(Writer):
     """A writer of CustomSeparated. `head_lines`: 1 for names, 2 for types too."""
 
     def __init__(self, header: Header, head_lines: int = 0) -> None:
+        """Take the columns; `head_lines` as for the class."""
         super().__init__(header)
         self._head_lines = head_lines
         self._rule = header.settings.text("format_custom_escaping_rule")
         self._has_rows = False
 
     def start(self) -> bytes:
-        """Return what stands before the result, and the rows of names and of types."""
+        """Return the text before the result, and the rows of names and types."""
         head = (self.header.names, [t.name for t in self.header.types])[: self._head_lines]
         rows = (
             self._delimiter("row_before")
@@ -40,7 +41,7 @@ class CustomWriter(Writer):
         return (self._delimiter("result_before") + "".join(rows)).encode()
 
     def write(self, batch: pa.RecordBatch) -> bytes:
-        """Return the rows, with what stands before, behind and between them."""
+        """Return the rows, with the delimiters before, after and between them."""
         columns = zip(batch.columns, self.header.types, strict=True)
         texts = [self._texts(column, data_type) for column, data_type in columns]
         between = self._delimiter("row_between")
@@ -50,22 +51,22 @@ class CustomWriter(Writer):
         return text[len(between.encode()) :] if is_first else text
 
     def rows(self, batch: pa.RecordBatch) -> pa.Array:
-        """Return each row with what stands before and behind it."""
+        """Return each row with the delimiters before and after it."""
         columns = zip(batch.columns, self.header.types, strict=True)
         texts = [self._texts(column, data_type) for column, data_type in columns]
         start, end = self._delimiter("row_before"), self._delimiter("row_after")
         return joined_rows(texts, self._delimiter("field"), start, end)
 
     def finish(self, ending: Ending) -> bytes:
-        """Return what stands behind the result, which has no totals."""
+        """Return the text after the result; the format has no totals."""
         return self._delimiter("result_after").encode()
 
     def _delimiter(self, place: str) -> str:
-        """Return the delimiter that the settings name for a place."""
+        """Return the delimiter of the setting for `place`, such as "field" or "row_after"."""
         return self.header.settings.text(f"format_custom_{place}_delimiter")
 
     def _name(self, text: str) -> str:
-        """Return a name or a type as the rule writes texts."""
+        """Return a name or type name written by the escaping rule."""
         return _NAMES[self._rule](text, self.header)
 
     def _texts(self, column: pa.Array, data_type: types.DataType) -> pa.Array:
@@ -76,7 +77,7 @@ class CustomWriter(Writer):
 def column_values(
     rule: str, column: pa.Array, data_type: types.DataType, header: Header
 ) -> pa.Array:
-    """Return a column as texts, as an escaping rule writes values."""
+    """Return a column as texts written by the escaping rule `rule`."""
     return _VALUES[rule](column, data_type, header)
 
 

@@ -29,7 +29,7 @@ class _Layout:
 
     @property
     def rule(self) -> str:
-        """The rule by which values are written."""
+        """Return the escaping rule of values."""
         return self.source.settings.text("format_custom_escaping_rule")
 
     def delimiter(self, place: str) -> str:
@@ -38,9 +38,8 @@ class _Layout:
 
     @property
     def separator(self) -> str:
-        """The delimiter between the values of a row and those of the next one.
-
-        Raises BadArguments if nothing does."""
+        """Return the text between the last value of a row and the first of the next. Raises BadArguments if it is
+        empty."""
         places = ("row_after", "row_between", "row_before")
         separator = "".join(self.delimiter(place) for place in places)
         if not separator:
@@ -48,7 +47,8 @@ class _Layout:
         return separator
 
     def check(self) -> None:
-        """Raise BadArguments if values of the rule Escaped do not end where ClickHouse ends them."""
+        """Raise BadArguments if values of the rule Escaped are not followed by a tab or line feed, where ClickHouse
+        ends them."""
         structure = self.source.structure
         if self.rule != "Escaped" or self.delimiter("field")[:1] in ("\t", "\n"):
             return
@@ -59,16 +59,15 @@ class _Layout:
             )
 
     def rows(self) -> Iterator[pa.Array]:
-        """Yield the texts between the delimiters of rows, a block of rows at a time.
-
-        Raises IncorrectData where the data do not begin and end as the settings say."""
+        """Yield the texts of the rows, without row delimiters, one block at a time. Raises IncorrectData if the data
+        do not begin and end as the settings say."""
         self.check()
         separator = self.separator.encode()
         start = (self.delimiter("result_before") + self.delimiter("row_before")).encode()
         end = (self.delimiter("row_after") + self.delimiter("result_after")).encode()
 
         def end_of_rows(data: bytes) -> int:
-            """Return the number of bytes up to the last separator, with it."""
+            """Return the number of bytes up to and including the last row separator."""
             at = data.rfind(separator)
             return 0 if at < 0 else at + len(separator)
 
@@ -95,9 +94,8 @@ class _Layout:
         yield _split(previous, separator)
 
     def values(self, rows: pa.Array, names: tuple[str, ...], first_row: int) -> list[pa.Array]:
-        """Return the texts of the values by position.
-
-        Raises CannotParseInput for a row that has not as many as `names`."""
+        """Split rows into the texts of their values, one array for each column. Raises CannotParseInput for a row
+        with another number of values than `names`."""
         groups = (f"(?P<g{at}>{VALUE_PATTERNS[self.rule]})" for at in range(len(names)))
         pattern = re.escape(self.delimiter("field")).join(groups)
         fields = pc.extract_regex(rows, f"^(?s:{pattern})$")
@@ -123,7 +121,7 @@ class _Layout:
         raise errors.CannotParseInput(f"The first row is no values of rule {self.rule}: {row[:80]}")
 
     def texts(self, values: list[pa.Array]) -> list[pa.Array]:
-        """Return values, which are names or types, as texts."""
+        """Decode values that are names or types."""
         target = types.STRING if self.rule == "JSON" else None
         return [read_values(field, target, self.rule, self.source, 1)[0] for field in values]
 
@@ -138,9 +136,8 @@ def custom_reader(head_lines: int) -> Reader:
     """Return the reader of CustomSeparated, with names and types in its first rows or without."""
 
     def blocks(source: Input) -> Iterator[tuple[Head | None, list[pa.Array], int]]:
-        """Yield the head, the texts of the values of a block by position, and its first row.
-
-        Raises AttemptToReadAfterEof for data that end within their head."""
+        """Yield for each block the head, the values' texts by column, and the number of its first row. Raises
+        AttemptToReadAfterEof for data that end within their head."""
         layout = _Layout(source)
         head, names, first_row = None, None, 1
         for rows in layout.rows():
@@ -164,7 +161,7 @@ def custom_reader(head_lines: int) -> Reader:
                 yield values_rows(values, names, _Layout(source).rule, source, first_row)
 
     def infer(source: Input) -> Structure:
-        """Return the columns by the names and types of the data, else by the values."""
+        """Return the columns by the names and types in the data, else by the values."""
         plain = Input(source.stream, source.settings, source.environment)
         first = next(blocks(plain), None)
         if first is None:
@@ -182,23 +179,22 @@ def custom_reader(head_lines: int) -> Reader:
 
 
 def _names(layout: _Layout, row: str, head_lines: int) -> tuple[str, ...]:
-    """Return names for the values of a row: the wanted ones if the data have no names."""
+    """Return a name for each value of a row: the wanted columns' names if the data have no names."""
     if head_lines or layout.source.structure is None:
         return numbered_names(layout.count(row))
     return _given(layout.source, 0)
 
 
 def _given(source: Input, count: int) -> tuple[str, ...]:
-    """Return the names of the wanted columns, else c1, c2, …"""
+    """Return the names of the wanted columns, or c1, c2, … without them."""
     if source.structure is None:
         return numbered_names(count)
     return tuple(name for name, _ in source.structure)
 
 
 def _head(layout: _Layout, values: list[pa.Array], head_lines: int) -> tuple[Head | None, int]:
-    """Return the head of the data and how many rows it has; also one that only its names show.
-
-    Raises AttemptToReadAfterEof."""
+    """Return the head and its number of rows; also a head that is recognized only by its names. Raises
+    AttemptToReadAfterEof."""
     source = layout.source
     if head_lines:
         if len(values[0]) < head_lines:
@@ -227,7 +223,7 @@ def _head(layout: _Layout, values: list[pa.Array], head_lines: int) -> tuple[Hea
 
 
 def _is_type(name: str | None) -> bool:
-    """Return whether this is the name of a type."""
+    """Return whether the text is the name of a type."""
     try:
         parse_type(name or "")
     except errors.Error:

@@ -38,11 +38,10 @@ _RETURN = ord("\r")
 
 @dataclass(frozen=True)
 class Lines:
-    """How lines are read. Without a separator a line is one value; without `escapes` a backslash is
-    a character; `null` is the text of NULL. `skipped` lines come before the head's. `detects`: a head
-    that the format does not have is recognized by its names. `ragged`: lines may have fewer or more
-    values. `returns` says what a carriage return at the end of a line is. `trims_end`: without empty
-    lines at the end. `guesses`: values that look like numbers or days have such types."""
+    """The layout of lines. No separator: a line is one value. `escapes`: backslashes escape. `null`: the text of
+    NULL. `skipped`: lines before the head. `detects`: recognize a head by its names where the format has none.
+    `ragged`: lines may have too few or too many values. `returns`: the meaning of a carriage return at a line's end.
+    `trims_end`: drop empty lines at the end. `guesses`: infer numbers and dates from texts."""
 
     separator: str
     head_lines: int = 0
@@ -66,7 +65,7 @@ class Lines:
 
 
 def _split(line: bytes, layout: Lines) -> list[str]:
-    """Return the values of a line of the head."""
+    """Split a head line into its values."""
     if not layout.escapes:
         return line.decode("utf-8", "replace").split(layout.separator)
     values = pa.array(line.split(layout.separator.encode()), pa.binary())
@@ -77,9 +76,8 @@ def _split(line: bytes, layout: Lines) -> list[str]:
 
 
 def read_lines(source: Input, layout: Lines) -> Iterator[Rows]:
-    """Yield the rows of a block of lines at a time, their values as texts.
-
-    Raises CannotParseInput or IncorrectData for a line with too few or too many values."""
+    """Yield the rows of one block of lines at a time, values as texts. Raises CannotParseInput or IncorrectData for a
+    line with too few or too many values."""
     head, stream = read_head(source, layout, partial(_split, layout=layout))
     first_row = 1
     for block in layout.blocks(stream):
@@ -93,7 +91,7 @@ def read_lines(source: Input, layout: Lines) -> Iterator[Rows]:
 
 
 def _names_without_head(source: Input, data: np.ndarray, layout: Lines) -> tuple[str, ...]:
-    """Return the names of columns of data without a head: the wanted ones, else c1, c2, …"""
+    """Return the column names of data without a head: the wanted columns' names, else c1, c2, …."""
     if source.structure is not None:
         return tuple(name for name, _ in source.structure)
     if not layout.separator:
@@ -114,7 +112,7 @@ class _Fields:
 
 
 def _marks(data: np.ndarray, layout: Lines) -> np.ndarray:
-    """Return the places of the separators and line feeds that end values."""
+    """Return the positions of the separators and line feeds that end values."""
     is_mark = data == _NEWLINE
     if layout.separator:
         is_mark = is_mark | (data == ord(layout.separator))
@@ -150,9 +148,8 @@ def _without_returns(
     layout: Lines,
     first_row: int,
 ) -> np.ndarray:
-    """Return the ends of values, without the carriage returns of line ends as the layout says.
-
-    Raises IncorrectData for one in the first line where it is refused."""
+    """Return the ends of values moved before carriage returns at line ends, as the layout says. Raises IncorrectData
+    for one in the first line if carriage returns are refused."""
     last = ends[line_ends]
     has_return = (last > starts[line_ends]) & (data[last - 1] == _RETURN)
     if layout.returns == "refused" and first_row == 1 and has_return[:1].any():
@@ -167,7 +164,7 @@ def _without_returns(
 
 
 def _absent(source: Input, layout: Lines, head: Head, fields: _Fields) -> dict[str, np.ndarray]:
-    """Return for columns whose missing values are no NULL which rows lack them."""
+    """Return for each column with a default the mask of the rows that lack its value, where this does not mean NULL."""
     masks: dict[str, np.ndarray] = {}
     for at, name in enumerate(head.names):
         if name not in source.absent_apart or name in masks:
@@ -182,7 +179,7 @@ def _absent(source: Input, layout: Lines, head: Head, fields: _Fields) -> dict[s
 
 
 def _rows(source: Input, layout: Lines, head: Head, data: np.ndarray, fields: _Fields) -> Rows:
-    """Return the wanted columns of a block."""
+    """Return the wanted columns of a block of lines; the columns are texts."""
     wanted = dict(source.structure or ())
     names, arrays = [], []
     for at, name in enumerate(head.names):
@@ -202,13 +199,13 @@ def _rows(source: Input, layout: Lines, head: Head, data: np.ndarray, fields: _F
 
 
 def kinds_of_texts(names: Sequence[str]) -> tuple[types.DataType, ...]:
-    """Return the types of columns that are texts."""
+    """Return the type Nullable(String), once for each name."""
     return tuple(types.Nullable(types.STRING) for _ in names)
 
 
 def with_dynamics(rows: Rows, source: Input) -> Rows:
-    """Return rows of texts with the columns of type Dynamic as such: each text is a number, a Bool, a date or time,
-    an array of numbers or of texts, or else a String."""
+    """Convert columns whose wanted type is Dynamic: each text becomes a number, a Bool, a date or time, an array of
+    numbers or texts, or else a String."""
     wanted = dict(source.structure or ())
     arrays, kinds = list(rows.arrays), list(rows.types)
     for at, name in enumerate(rows.names):
@@ -219,7 +216,7 @@ def with_dynamics(rows: Rows, source: Input) -> Rows:
 
 
 def text_values(texts: pa.Array, target: types.DataType | None, layout: Lines) -> pa.Array:
-    """Return the texts of a column without escapes, NULL and what stands for a default as null."""
+    """Return the texts of a column unescaped; NULL, and texts that stand for a default, are null."""
     nulls = None if layout.null is None else pc.equal(texts, layout.null)
     if layout.empty_as_default:
         empty = pc.equal(texts, "")

@@ -27,9 +27,8 @@ VALUE_PATTERNS = {
 def read_values(
     texts: pa.Array, target: types.DataType | None, rule: str, source: Input, first_row: int
 ) -> tuple[pa.Array, types.DataType]:
-    """Return the values of a column that the rule wrote, and their type; NULL is null.
-
-    Raises IncorrectData for a text that the rule does not write."""
+    """Decode texts that the escaping rule wrote; return the values and their type; NULL is null. Raises IncorrectData
+    for a text that the rule cannot write."""
     match rule:
         case "JSON":
             index = index_of(texts, first_row)
@@ -62,7 +61,7 @@ def read_values(
 
 
 def infer_values(texts: pa.Array, rule: str, source: Input) -> types.DataType:
-    """Return the type of a column's values; texts in quotes are no numbers."""
+    """Infer the type of a column's texts under the escaping rule; quoted texts are not numbers."""
     if rule == "JSON":
         index = index_of(texts, 1)
         return inferred_type(index, index.root, source)
@@ -75,12 +74,12 @@ def infer_values(texts: pa.Array, rule: str, source: Input) -> types.DataType:
 
 
 def _within(texts: pa.Array, quote: str) -> pa.Array:
-    """Return texts in quotes without these; others are cut as well."""
+    """Return texts without their first and last character, which are quotes."""
     return pc.replace_substring_regex(texts, f"^{quote}|{quote}$", "")
 
 
 def _with_nulls(texts: pa.Array, is_null: pa.Array) -> pa.Array:
-    """Return the texts, null where `is_null`."""
+    """Return the texts, null where the mask `is_null` is True."""
     if not pc.any(is_null, min_count=0).as_py():
         return texts
     return pc.if_else(is_null, pa.scalar(None, pa.string()), texts)

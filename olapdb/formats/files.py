@@ -33,9 +33,8 @@ _PATH_BYTES_MAX = 4_000
 
 
 def resolved_path(path: str, settings: Settings) -> str:
-    """Return the absolute path of a file that statements may use; a relative one is in the first
-    folder of the setting user_files_path. Raise PathNotAllowed for one outside of its folders, also
-    by a symbolic link."""
+    """Return the absolute path of a file that statements may use; a relative path is in the first folder of the
+    setting user_files_path. Raises PathNotAllowed for a path outside its folders, also through a symbolic link."""
     folders = [f for f in settings.text("user_files_path").split(os.pathsep) if f]
     if not folders:
         raise errors.PathNotAllowed(
@@ -59,7 +58,7 @@ def resolved_path(path: str, settings: Settings) -> str:
 
 
 def _refuse_long(path: str) -> None:
-    """Raise OperationalError for a path that no file system has: a name of more than 255 bytes."""
+    """Raise OperationalError if a part of the path has more than 255 bytes, which no file system allows."""
     names = os.fsencode(path).split(b"/")
     if max(map(len, names)) > _NAME_BYTES_MAX or len(os.fsencode(path)) > _PATH_BYTES_MAX:
         raise errors.OperationalError(
@@ -69,9 +68,8 @@ def _refuse_long(path: str) -> None:
 
 
 def matching_files(pattern: str, settings: Settings) -> list[str]:
-    """Return the files that a path with `*`, `?`, `**` and `{a,b}` means, sorted; a path without
-    any of these is returned whether the file exists or not. Return none if no file matches; raise the
-    errors of `resolved_path`."""
+    """Return the sorted files that match a path with `*`, `?`, `**` and `{a,b}`; an empty list if none does. A path
+    without these is returned even if the file does not exist. Raises the errors of `resolved_path`."""
     paths: set[str] = set()
     for alternative in _alternatives(pattern):
         absolute = resolved_path(alternative, settings)
@@ -84,7 +82,7 @@ def matching_files(pattern: str, settings: Settings) -> list[str]:
 
 
 def _alternatives(pattern: str) -> list[str]:
-    """Return the patterns that `{a,b}` and `{1..3}` stand for."""
+    """Expand `{a,b}` and `{1..3}` in a pattern to the list of alternatives."""
     braces = re.search(r"\{([^{}]*)\}", pattern)
     if braces is None:
         return [pattern]
@@ -98,8 +96,8 @@ def _alternatives(pattern: str) -> list[str]:
 
 
 def codec_of(name: str) -> str:
-    """Return the codec of a compression's name: "none", "gzip", "bz2", "xz" or one of Arrow's.
-    Raise UnsupportedMethod for another."""
+    """Return the codec of a compression by name: "none", "gzip", "bz2", "xz" or one of Arrow's. Raises
+    UnsupportedMethod for other names."""
     lowered = name.lower()
     if lowered in ("", "none", "auto"):
         return "none"
@@ -113,7 +111,7 @@ def codec_of(name: str) -> str:
 
 
 def open_input(path: str, compression: str) -> BinaryIO:
-    """Open a file for reading; raise CannotStat if it does not exist."""
+    """Open a file for reading, decompressed. Raises CannotStat if it does not exist."""
     codec = codec_of(compression)
     try:
         if codec == "none":
@@ -132,11 +130,11 @@ def open_input(path: str, compression: str) -> BinaryIO:
 
 
 class NewFile:
-    """A file to write. It is written under another name, and gets its own when it is whole.
-
-    `mode` is "" (it must not exist), APPEND or TRUNCATE."""
+    """A file to be written: first under a temporary name, then renamed when it is complete. `mode` is "" (the file
+    must not exist), APPEND or TRUNCATE."""
 
     def __init__(self, path: str, mode: str, compression: str, level: int | None = None) -> None:
+        """Take the path, the mode and the compression; nothing is opened yet."""
         self._path = path
         self._mode = mode
         self._codec = codec_of(compression)
@@ -156,9 +154,8 @@ class NewFile:
             )
 
     def check(self, chosen: Format) -> None:
-        """Raise FileAlreadyExists, or NotSupportedError for APPEND to a file of a format that has
-        one result; FileDoesntExist for a missing folder.
-        Also raises BadArguments and CannotAppendToFile."""
+        """Check that the file may be written. Raises FileAlreadyExists, FileDoesntExist for a missing folder,
+        NotSupportedError for APPEND with a format of one result a file, BadArguments and CannotAppendToFile."""
         if not os.path.isdir(os.path.dirname(self._path)):
             raise errors.FileDoesntExist(f"There is no folder {os.path.dirname(self._path)}.")
         if os.path.isdir(self._path):
@@ -181,7 +178,7 @@ class NewFile:
             )
 
     def write(self, pieces: Iterator[bytes]) -> None:
-        """Write the pieces, and give the file its name. Where it fails nothing has changed."""
+        """Write the pieces and publish the file. On failure nothing has changed."""
         try:
             self.stage(pieces)
             self.publish()
@@ -189,7 +186,7 @@ class NewFile:
             self.discard()
 
     def stage(self, pieces: Iterator[bytes]) -> None:
-        """Write the pieces under another name in the file's folder."""
+        """Write the pieces to the temporary file in the file's folder."""
         self._temporary = os.path.join(os.path.dirname(self._path), f".{uuid.uuid4().hex}.tmp")
         try:
             with open(self._temporary, "xb") as raw:
@@ -207,7 +204,7 @@ class NewFile:
             raise errors.system_error(error, self._path) from None
 
     def discard(self) -> None:
-        """Remove what `stage` wrote, unless it got its name."""
+        """Remove the temporary file unless it was published."""
         with suppress(OSError):
             os.unlink(self._temporary)
 
@@ -228,9 +225,8 @@ class NewFile:
                 return io.BufferedWriter(_Frames(raw, pa.Codec(codec, self._level)), 1 << 24)
 
     def publish(self) -> None:
-        """Give the file its name, in place of an existing file only if the mode allows it.
-
-        Raises FileAlreadyExists."""
+        """Rename the temporary file to its final name; replace an existing file only if the mode allows it. Raises
+        FileAlreadyExists."""
         if self._mode:
             os.replace(self._temporary, self._path)
             return
@@ -244,33 +240,37 @@ class NewFile:
 
 
 class _Frames(io.RawIOBase):
-    """A stream that compresses each piece that is written into a frame of its own."""
+    """A stream that compresses each written piece as a frame of its own."""
 
     def __init__(self, raw: BinaryIO, codec: pa.Codec) -> None:
+        """Take the file and the codec."""
         super().__init__()
         self._raw = raw
         self._codec = codec
 
     def writable(self) -> bool:
+        """Return True: the stream is for writing."""
         return True
 
     def write(self, data: Any) -> int:
-        """Write the piece as a frame to the file."""
+        """Compress the piece and write it; return its uncompressed size."""
         piece = bytes(data)
         self._raw.write(self._codec.compress(piece, asbytes=True))
         return len(piece)
 
 
 class _Open(io.RawIOBase):
-    """A file that stays open when its user closes it."""
+    """A writable file whose `close` does not close the file below."""
 
     def __init__(self, raw: BinaryIO) -> None:
+        """Take the file below."""
         super().__init__()
         self._raw = raw
 
     def writable(self) -> bool:
+        """Return True: the stream is for writing."""
         return True
 
     def write(self, data: Any) -> int:
-        """Write to the file."""
+        """Write to the file below; return the number of bytes."""
         return self._raw.write(data)

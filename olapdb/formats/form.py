@@ -17,7 +17,7 @@ _TEXT = types.Nullable(types.STRING)
 
 
 def _fields(source: Input) -> dict[str, pa.Array]:
-    """Return the value of each name as an array of one text, the first of several."""
+    """Return the value of each name, as an array of one text; the first value of a repeated name."""
     fields: dict[str, pa.Array] = {}
     for part in source.stream.read().rstrip(b"\r\n").split(b"&"):
         name, _, value = part.partition(b"=")
@@ -29,7 +29,7 @@ def _fields(source: Input) -> dict[str, pa.Array]:
 
 
 def _infer(source: Input) -> Structure:
-    """Return the columns: numbers are such, all else is text."""
+    """Infer the columns: numbers where the text is one, else texts."""
     fields = _fields(source)
     if not fields:
         raise no_structure("they have no fields")
@@ -43,7 +43,7 @@ def _infer(source: Input) -> Structure:
 
 
 def _read(source: Input) -> Iterator[Rows]:
-    """Yield the row. Raises IncorrectData for an unknown name, if the settings say so."""
+    """Yield the single row. Raises IncorrectData for an unknown name unless the settings skip it."""
     fields = _fields(source)
     if not fields:
         return

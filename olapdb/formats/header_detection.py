@@ -18,7 +18,7 @@ _HEAD_LINES = 2
 
 
 class HeadLayout(Protocol):
-    """What a format of lines says of its head."""
+    """What a format of lines tells about its head lines."""
 
     @property
     def skipped(self) -> int:
@@ -30,14 +30,14 @@ class HeadLayout(Protocol):
 
     @property
     def detects(self) -> bool:
-        """Whether a head that the format does not have is recognized by its names."""
+        """Return whether a head is recognized by its names although the format has none."""
 
 
 def read_head(
     source: Input, layout: HeadLayout, split: Callable[[bytes], Sequence[str]]
 ) -> tuple[Head | None, BinaryIO]:
-    """Read the lines of names and types; return the head, None for data without one, and the
-    stream behind it. `split` makes values of a line. Raises AttemptToReadAfterEof."""
+    """Read the head lines; return the head (None for data without one) and the stream after it. `split` cuts a line
+    into values. Raises AttemptToReadAfterEof."""
     take_lines(source.stream, layout.skipped)
     if not layout.head_lines:
         if layout.detects and source.structure is not None:
@@ -53,11 +53,9 @@ def read_head(
 def detected_head(
     source: Input, split: Callable[[bytes], Sequence[str]]
 ) -> tuple[Head | None, BinaryIO]:
-    """Return the head of data whose first line has names of wanted columns only, and the stream
-    behind it; None and all data for others. `split` makes values of a line.
-
-    The second line belongs to the head if all its values are names of types. Raises the errors of
-    `checked_head`."""
+    """Return the head, and the stream after it, if the first line has only names of wanted columns; else None and all
+    data. A second line whose values are all type names belongs to the head. `split` cuts a line into values. Raises
+    the errors of `checked_head`."""
     lines = [line for _ in range(_HEAD_LINES) if (line := source.stream.readline())]
     parts = [split(line.rstrip(b"\r\n")) for line in lines]
     wanted = {name for name, _ in source.structure or ()}
@@ -71,7 +69,7 @@ def detected_head(
 
 
 def _with(lines: Sequence[bytes], stream: BinaryIO) -> BinaryIO:
-    """Return a stream that gives the lines, then the rest of `stream`."""
+    """Return a stream of the lines followed by the rest of `stream`."""
     first = b"".join(lines)
     if not first:
         return stream
@@ -79,7 +77,7 @@ def _with(lines: Sequence[bytes], stream: BinaryIO) -> BinaryIO:
 
 
 def _types_of(names: Sequence[str | None]) -> tuple[types.DataType, ...] | None:
-    """Return the types of these names; None if one is no type's."""
+    """Parse type names; None if any of them is not one."""
     try:
         return tuple(parse_type(name or "") for name in names)
     except errors.Error:
@@ -87,8 +85,8 @@ def _types_of(names: Sequence[str | None]) -> tuple[types.DataType, ...] | None:
 
 
 def inferred_head(rows: Rows) -> Head | None:
-    """Return the head of the rows if the first one has texts only, and the second one names of
-    types, or a value that is no text; None for others."""
+    """Return the head if the first row has only texts and the second one only type names, or a value that is not a
+    text. Otherwise return None."""
     if rows.rows < _HEAD_LINES:
         return None
     pairs = [tuple(array.slice(0, _HEAD_LINES).to_pylist()) for array in rows.arrays]

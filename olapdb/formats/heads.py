@@ -13,17 +13,16 @@ from olapdb.records import dataclass
 
 @dataclass(frozen=True)
 class Head:
-    """The columns of the data in their order: names, and types where the head has them."""
+    """The columns of the data in order: names, and types if the head has them."""
 
     names: tuple[str, ...]
     types: tuple[types.DataType, ...] | None = None
 
 
 def checked_head(source: Input, names: Sequence[str], type_names: Sequence[str] | None) -> Head:
-    """Return the head of data that begin with names, and types if any.
-
-    Checks both against the wanted columns, as the settings say: raises NoSuchColumn for a name that
-    is not wanted unless input_format_skip_unknown_fields is on, and IncorrectData for another type."""
+    """Check names and types of a head against the wanted columns, as the settings say, and return the Head. Raises
+    NoSuchColumn for an unknown name unless input_format_skip_unknown_fields is on, and IncorrectData for another
+    type."""
     types_of_data = None if type_names is None else tuple(parse_type(name) for name in type_names)
     if source.structure is None:
         return Head(tuple(names), types_of_data)
@@ -51,7 +50,7 @@ def checked_head(source: Input, names: Sequence[str], type_names: Sequence[str] 
 
 
 def unknown_field(name: str, wanted: Sequence[str] | dict[str, types.DataType]) -> errors.Error:
-    """Return the error about a column of the data that is not in the wanted structure."""
+    """Return the error that column `name` of the data is not among the `wanted` ones."""
     return errors.IncorrectData(
         f"The data have a column {name}, which is none of {', '.join(wanted)}.",
         hint="SETTINGS input_format_skip_unknown_fields = 1 skips it.",
@@ -64,7 +63,7 @@ def numbered_names(count: int) -> tuple[str, ...]:
 
 
 def count_error(row: int, count: int, names: Sequence[str]) -> errors.DataError:
-    """Return the error about a row with too few or too many values."""
+    """Return the error that a row has `count` values instead of one for each of `names`."""
     missing = f": {names[count]} has none" if count < len(names) else ""
     return errors.CannotParseInput(
         f"Row {row} has {count} values for {len(names)} columns{missing}.",
@@ -73,7 +72,7 @@ def count_error(row: int, count: int, names: Sequence[str]) -> errors.DataError:
 
 
 def no_structure(reason: str) -> errors.DataError:
-    """Return the error about data whose columns cannot be found."""
+    """Return the error that the columns of the data cannot be inferred, with the reason."""
     return errors.CannotExtractTableStructure(
         f"The columns of the data cannot be found: {reason}.",
         hint="Give the structure: file('path', 'format', 'a UInt8, b String').",

@@ -44,8 +44,8 @@ class HiveTextWriter(Writer):
 
 
 def _texts(array: pa.Array, data_type: types.DataType, header: Header, level: int) -> pa.Array:
-    """Return values that lie `level` deep: members of a list have the next character between them,
-    keys and values of a map the one behind it. NULL is `\\N`, as no text is escaped."""
+    r"""Return values as texts at nesting depth `level`: the separators between elements depend on the depth. Map keys
+    and values are separated by the next depth's character. NULL is `\N`; texts are not escaped."""
     if isinstance(data_type, types.Nullable):
         data_type = data_type.inner
     valid = columns.validity(array)

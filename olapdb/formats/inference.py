@@ -23,12 +23,10 @@ _NANOSECONDS = 9
 
 @dataclass(frozen=True)
 class Guess:
-    """Which types are found, as the settings input_format_try_infer_… say.
-
-    `exponents`: also 1e5 is a number. `long_numbers`: integers beyond UInt64 are Float64. `numbers`:
-    a text in quotes may be a number. `named_tuples`: objects of JSON are tuples. `mixed_arrays`: arrays of JSON are
-    arrays also if their elements have no type in common, else tuples. `finest_times`: all times are
-    DateTime64."""
+    """Which types are inferred, by the settings input_format_try_infer_…. `exponents`: 1e5 is a number.
+    `long_numbers`: integers beyond UInt64 are Float64. `numbers`: quoted texts may be numbers. `named_tuples`: JSON
+    objects are tuples. `mixed_arrays`: JSON arrays stay arrays even if their elements have no common type, else they
+    are tuples. `finest_times`: all times are DateTime64."""
 
     integers: bool = True
     dates: bool = True
@@ -42,7 +40,7 @@ class Guess:
 
     @classmethod
     def of(cls, settings: Settings, *, json: bool = False) -> Guess:
-        """Return what the settings say for a format; `json`: for one of JSON."""
+        """Return the guess that the settings give; with `json` for JSON formats."""
         prefix = "input_format_try_infer_"
         return cls(
             integers=settings.boolean(f"{prefix}integers"),
@@ -63,17 +61,15 @@ ANY = Guess()
 
 
 def all_match(texts: pa.Array, pattern: str) -> bool:
-    """Return whether every text matches the pattern; NULL does."""
+    """Return whether every text matches the pattern; NULL counts as a match."""
     return pc.all(pc.match_substring_regex(texts, pattern), min_count=0).as_py() is not False
 
 
 def type_of_texts(
     texts: pa.Array, *, numbers: bool = True, guess: Guess = ANY
 ) -> types.DataType | None:
-    """Return the type that all the texts have, None where all are NULL; it is not Nullable.
-
-    `numbers`: also texts of numbers and Bool are such, as in TabSeparated and in CSV without quotes;
-    strings of JSON are not."""
+    """Return the type that all the texts have, not Nullable; None if all are NULL. With `numbers`, texts of numbers
+    and Bools have these types (TabSeparated, unquoted CSV); strings of JSON do not."""
     if texts.null_count == len(texts):
         return None
     data_type = _number_type(texts, guess) if numbers else None
@@ -83,7 +79,7 @@ def type_of_texts(
 
 
 def _number_type(texts: pa.Array, guess: Guess) -> types.DataType | None:
-    """Return the type of numbers, or Bool; None for other texts."""
+    """Return the number type, or Bool, that all texts have; None if any is something else."""
     if all_match(texts, _BOOL):
         return types.BOOL
     if guess.integers and all_match(texts, _INTEGER):
@@ -95,7 +91,7 @@ def _number_type(texts: pa.Array, guess: Guess) -> types.DataType | None:
 
 
 def _day_type(texts: pa.Array, guess: Guess) -> types.DataType | None:
-    """Return the type of dates or times; None for other texts."""
+    """Return the date or time type that all texts have; None if any is something else."""
     if guess.dates and all_match(texts, _DATE):
         return types.DATE
     if guess.times and (all_match(texts, _TIME + r"(\.[0-9]{1,9})?" + _ZONE) or _all_times(texts)):
@@ -107,12 +103,12 @@ def _day_type(texts: pa.Array, guess: Guess) -> types.DataType | None:
 
 
 def _all_times(texts: pa.Array) -> bool:
-    """Return whether all texts are dates or times."""
+    """Return whether all texts are dates or times, with a time of day or without."""
     return all_match(texts, _DATE + "|" + _TIME + r"(\.[0-9]{1,9})?" + _ZONE)
 
 
 def _long_integer(texts: pa.Array) -> types.DataType:
-    """Return the type of integers of which some have more than 18 digits."""
+    """Return the type of integer texts of which some have more than 18 digits."""
     for candidate in (types.INT64, types.UINT64):
         try:
             pc.utf8_ltrim(texts, "+").cast(candidate.arrow)

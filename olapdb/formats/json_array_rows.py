@@ -21,12 +21,11 @@ _RAGGED = "input_format_json_compact_allow_variable_number_of_columns"
 
 
 def compact_reader(head_lines: int, *, strings: bool) -> Reader:
-    """Return the reader of a format JSONCompact…EachRow, with or without names and types."""
+    """Return the reader of JSONCompact…EachRow with `head_lines` lines of names and types; with `strings` all values
+    are strings."""
 
     def head_of(source: Input) -> Head | None:
-        """Read the lines of names and types; None for data without them.
-
-        Raises AttemptToReadAfterEof."""
+        """Read the head lines; None for data without them. Raises AttemptToReadAfterEof."""
         lines = take_lines(source.stream, head_lines)
         if not head_lines:
             return None
@@ -53,7 +52,7 @@ def compact_reader(head_lines: int, *, strings: bool) -> Reader:
 
 
 def _names_of(line: bytes) -> list[str]:
-    """Return the names, or types, of a line. Raise IncorrectData if it is no array of strings."""
+    """Parse a head line to names or type names. Raises IncorrectData if it is not an array of strings."""
     try:
         names = json.loads(line.decode().rstrip(", "))
     except ValueError:
@@ -66,7 +65,7 @@ def _names_of(line: bytes) -> list[str]:
 
 
 def array_rows(source: Input, blocks: Iterator[pa.Array], head: Head | None) -> Iterator[Rows]:
-    """Yield the columns of blocks of arrays. Raises CannotParseInput or IncorrectData for a row
+    """Yield the columns of blocks of JSON arrays, one array a row. Raises CannotParseInput or IncorrectData for a row
     with another number of values."""
     first_row = 1
     for texts in blocks:
@@ -91,7 +90,7 @@ def infer_array_texts(source: Input, texts: pa.Array | None, head: Head | None) 
 
 
 def _width(source: Input, offsets: np.ndarray) -> int:
-    """Return the number of values of the first row, or the largest one where they may differ."""
+    """Return the number of values of the first row; of the longest row if the settings allow several lengths."""
     counts = np.diff(offsets)
     return int(counts.max() if source.settings.boolean(_RAGGED) else counts[0])
 
@@ -99,8 +98,8 @@ def _width(source: Input, offsets: np.ndarray) -> int:
 def _grid(
     source: Input, offsets: np.ndarray, values: np.ndarray, names: Sequence[str], first_row: int
 ) -> np.ndarray:
-    """Return the tokens of values, shape (rows, columns), -1 where a row lacks one. Raise
-    CannotParseInput or IncorrectData for rows of another size, where they must have it."""
+    """Return the tokens of the values as a matrix (rows, columns), -1 for a missing value. Raises CannotParseInput or
+    IncorrectData for rows of another length, unless the settings allow it."""
     counts, width = np.diff(offsets), len(names)
     wrong = np.flatnonzero(counts != width)
     if not len(wrong):
@@ -113,7 +112,7 @@ def _grid(
 
 
 def _plain_names(source: Input, count: int) -> tuple[str, ...]:
-    """Return the names of the columns of data without a head."""
+    """Return the column names of data without a head: the wanted columns' names, else c1, c2, …."""
     if source.structure is None:
         return numbered_names(count)
     return tuple(name for name, _ in source.structure)
@@ -122,7 +121,7 @@ def _plain_names(source: Input, count: int) -> tuple[str, ...]:
 def _compact_rows(
     index: JsonIndex, head: Head, grid: np.ndarray, source: Input, first_row: int
 ) -> Rows:
-    """Return the wanted columns of a block of arrays; `grid` are the tokens of their elements."""
+    """Return the wanted columns of a block of arrays; `grid` is the matrix of their elements' tokens."""
     wanted = None if source.structure is None else {name for name, _ in source.structure}
     chosen: dict[str, np.ndarray] = {}
     for at, name in enumerate(head.names):

@@ -11,7 +11,7 @@ from olapdb.formats.json_row_blocks import RowBlocks
 
 
 def _infer(source: Input) -> Structure:
-    """Return the one column of JSONAsString."""
+    """Return the single String column of JSONAsString."""
     return (("json", types.STRING),)
 
 
@@ -31,7 +31,7 @@ def _read(source: Input) -> Iterator[Rows]:
 
 
 def _infer_object(source: Input) -> Structure:
-    """Return the one column of JSONAsObject."""
+    """Return the single JSON column of JSONAsObject."""
     return (("json", types.Json()),)
 
 

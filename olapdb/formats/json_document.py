@@ -15,7 +15,7 @@ from olapdb.formats.texts import body, joined_rows
 
 
 def metadata(header: Header) -> str:
-    """Return the member "meta" of a document: the name and type of each column."""
+    """Return the member "meta" of a document, which lists each column's name and type."""
     columns = ",\n".join(
         f'\t\t{{\n\t\t\t"name": {json_string(name, header)},'
         f'\n\t\t\t"type": {json_string(data_type.name, header)}\n\t\t}}'
@@ -25,7 +25,7 @@ def metadata(header: Header) -> str:
 
 
 def numbers(header: Header, ending: Ending) -> str:
-    """Return the members "rows" and "statistics" that end a document, and its closing bracket."""
+    """Return the members "rows" and "statistics", and the closing bracket of the document."""
     text = f',\n\n\t"rows": {ending.rows}'
     read = ending.statistics
     if read is not None and read.rows_before_limit is not None:
@@ -40,9 +40,11 @@ def numbers(header: Header, ending: Ending) -> str:
 
 
 class DocumentWriter(Writer):
-    """A writer of JSON: rows are objects, or arrays with `compact`; `values` writes a column."""
+    """A writer of JSON documents: rows are objects, or with `compact` arrays; `values` formats the values of a
+    column."""
 
     def __init__(self, header: Header, values: Values = json_texts, compact: bool = False) -> None:
+        """Take the columns, the formatter of values, and whether rows are arrays."""
         super().__init__(header)
         self._values = values
         self._compact = compact
@@ -50,13 +52,12 @@ class DocumentWriter(Writer):
         self._labels = [json_string(name, header) + ": " for name in header.names]
 
     def start(self) -> bytes:
-        """Return the columns, and what comes before the rows."""
+        """Return the opening bracket, "meta", and the start of "data"."""
         return (metadata(self.header) + ',\n\n\t"data":\n\t[').encode()
 
     def _row_texts(self, batch: pa.RecordBatch, level: int, *, behind: bool = False) -> pa.Array:
-        """Return the rows as JSON, members of objects indented by `level`.
-
-        `behind`: these are totals or extremes, in which nested values are not indented."""
+        """Return each row as JSON text, members indented by `level` steps. With `behind` (totals, extremes) nested
+        values are on one line."""
         style = JsonStyle(self.header, "" if self._compact else "\t", level, valid=True)
         if behind or not style.flag("pretty_print"):
             style = JsonStyle(self.header, valid=True)
@@ -78,16 +79,16 @@ class DocumentWriter(Writer):
         return text[1:] if first else text
 
     def finish(self, ending: Ending) -> bytes:
-        """Return the totals, the extremes, the number of rows, and the statistics."""
+        """Return the totals, the extremes, the number of rows, and the statistics: the end of the document."""
         text = b"\n\t]" if self._rows else b"\n\n\t]"
         return text + members_behind(self, ending) + numbers(self.header, ending).encode()
 
     def totals(self, totals: pa.RecordBatch) -> bytes:
-        """Return the row of the totals, and the space in front of it."""
+        """Return the value of the member "totals", with the whitespace before it."""
         return (b" " if self._compact else b"\n\t") + body(self._row_texts(totals, 2, behind=True))
 
     def extremes(self, rows: pa.RecordBatch) -> bytes:
-        """Return the object of the least and the greatest values, and the space in front of it."""
+        """Return the value of the member "extremes", {"min": …, "max": …}, with the whitespace before it."""
         space = b" " if self._compact else b"\n\t\t"
         least, greatest = (
             space + body(self._row_texts(rows.slice(at, 1), 3, behind=True)) for at in (0, 1)
@@ -96,10 +97,11 @@ class DocumentWriter(Writer):
 
 
 class ColumnsWriter(Writer):
-    """A writer of JSONColumns: an array a column. `names`: by name in an object; `meta`: with the
-    types. It keeps the text of all rows until the end."""
+    """A writer of JSONColumns: one array a column. With `names` they are members of an object; with `meta` their
+    types precede. Keeps the texts of all rows until the end."""
 
     def __init__(self, header: Header, names: bool = True, meta: bool = False) -> None:
+        """Take the columns; `names` and `meta` as for the class."""
         super().__init__(header)
         self._names = names
         self._meta = meta
@@ -132,7 +134,7 @@ class ColumnsWriter(Writer):
 
 
 def members_behind(writer: DocumentWriter, ending: Ending) -> bytes:
-    """Return the members "totals" and "extremes" of a document, with a comma in front of each."""
+    """Return the members "totals" and "extremes", those that exist, each with a comma before it."""
     text = b""
     if ending.totals is not None:
         text += b',\n\n\t"totals":' + writer.totals(ending.totals)

@@ -32,36 +32,36 @@ Form: TypeAlias = Literal["objects", "arrays", "columns", "column arrays", "colu
 
 
 def _document(source: Input) -> JsonIndex:
-    """Return the index of the whole stream. Raise IncorrectData if it is no JSON."""
+    """Parse the whole stream; return its JSON index. Raises IncorrectData if it is no JSON."""
     data = source.stream.read()
     return index_of(pa.array([data], pa.binary()).cast(pa.string()), 1)
 
 
 def _members(index: JsonIndex, container: int) -> dict[str, int]:
-    """Return the token of the value of each member of an object."""
+    """Return the token of each member's value of an object, by name."""
     _, values = paths.members_of(index, np.array([container]))
     return dict(zip(paths.keys_of(index, values - 2).to_pylist(), values.tolist(), strict=True))
 
 
 def _elements(index: JsonIndex, container: int) -> np.ndarray:
-    """Return the tokens of the elements of an array."""
+    """Return the tokens of an array's elements."""
     return paths.members_of(index, np.array([container]))[1]
 
 
 def _texts(index: JsonIndex, tokens: np.ndarray) -> pa.Array:
-    """Return the texts of containers."""
+    """Return the source texts of the objects or arrays at the tokens."""
     return spans(index.data, index.start[tokens], index.end[index.close[tokens]])
 
 
 def _strings(index: JsonIndex, tokens: list[int]) -> list[str]:
-    """Return the contents of tokens that are strings."""
+    """Return the decoded contents of string tokens."""
     texts: list[str] = paths.keys_of(index, np.array(tokens, np.int64)).to_pylist()
     return texts
 
 
 def _rows(index: JsonIndex) -> tuple[Structure | None, pa.Array]:
-    """Return the columns that a document names in its "meta", None without it, and the rows of its
-    "data". Raise IncorrectData for a document without these."""
+    """Return the columns in the document's "meta" (None without it) and the rows in its "data". Raises IncorrectData
+    for a document without them."""
     root = int(index.root[0])
     if index.kind[root] != OBJECT:
         return None, _texts(index, _elements(index, root))
@@ -73,7 +73,7 @@ def _rows(index: JsonIndex) -> tuple[Structure | None, pa.Array]:
 
 
 def _named_columns(index: JsonIndex, members: dict[str, int]) -> Structure | None:
-    """Return the columns that a document names in its "meta", None without it."""
+    """Return the columns in the document's "meta"; None without it."""
     if "meta" not in members:
         return None
     columns = [_members(index, int(at)) for at in _elements(index, members["meta"])]
@@ -85,8 +85,8 @@ def _named_columns(index: JsonIndex, members: dict[str, int]) -> Structure | Non
 def _columns(
     source: Input, index: JsonIndex, form: Form
 ) -> tuple[Structure | None, dict[str, int]]:
-    """Return the columns that a document names, None if it does not, and the token of each column's
-    array. Raise CannotParseInput or IncorrectData for a document of another form."""
+    """Return the columns in the document's "meta" (None without it) and the token of each column's array. Raises
+    CannotParseInput or IncorrectData for a document of another form."""
     root = int(index.root[0])
     if form == "column arrays":
         if index.kind[root] != ARRAY:
@@ -110,7 +110,7 @@ def _columns(
 
 
 def _infer(source: Input, form: Form) -> Structure:
-    """Return the columns that the document names, else those of its values."""
+    """Return the columns that the document names, else infer them from the values."""
     index = _document(source)
     if form not in ("objects", "arrays"):
         named, members = _columns(source, index, form)
@@ -130,7 +130,7 @@ def _infer(source: Input, form: Form) -> Structure:
 
 
 def _read(source: Input, form: Form) -> Iterator[Rows]:
-    """Yield the rows of the document at once. Raises IncorrectData."""
+    """Yield all rows of the document as one batch. Raises IncorrectData."""
     index = _document(source)
     if form not in ("objects", "arrays"):
         _, members = _columns(source, index, form)
@@ -160,7 +160,7 @@ def _read(source: Input, form: Form) -> Iterator[Rows]:
 
 
 def document_reader(form: Form) -> Reader:
-    """Return the reader of documents whose rows are objects or arrays, or that have columns."""
+    """Return the reader of documents of a form: rows as objects, rows as arrays, or columns."""
     return Reader(
         partial(_infer, form=form),
         partial(_read, form=form),

@@ -23,11 +23,11 @@ _NAMES = "format_json_object_each_row_column_for_object_name"
 
 
 class ObjectRowsWriter(Writer):
-    """A writer of JSONObjectEachRow: members row_1, row_2, …, or named by a column of the setting.
-
-    Raises IllegalColumn if this column is none of the result's, or no text."""
+    """A writer of JSONObjectEachRow: members row_1, row_2, …, or named by the column that the setting gives. Raises
+    IllegalColumn if the result lacks this column or it is no text."""
 
     def __init__(self, header: Header) -> None:
+        """Take the columns, and find the column of names."""
         super().__init__(header)
         name = header.settings.text(_NAMES)
         self._at = -1
@@ -61,7 +61,7 @@ class ObjectRowsWriter(Writer):
         return text[1:] if first else text
 
     def _labels(self, batch: pa.RecordBatch) -> pa.Array:
-        """Return the names of the rows, in quotes."""
+        """Return the member names of the rows, quoted."""
         if self._at >= 0:
             kind = self.header.types[self._at]
             return string_texts(batch.column(self._at), kind, JsonStyle(self.header))
@@ -74,7 +74,7 @@ class ObjectRowsWriter(Writer):
 
 
 def _read(source: Input) -> Iterator[Rows]:
-    """Yield the rows of a block at a time, with their names where the setting asks for them."""
+    """Yield the rows of one block at a time, with the members' names as a column if the setting asks for it."""
     name = source.settings.text(_NAMES)
     known = source.structure is None or name in dict(source.structure)
     wanted = bool(name) and known and is_needed(name, source)
@@ -88,7 +88,7 @@ def _read(source: Input) -> Iterator[Rows]:
 
 
 def _with_names(rows: Rows, name: str, labels: pa.Array) -> Rows:
-    """Return the rows with their names, in quotes, as a column; it replaces a member of this name."""
+    """Add the rows' names, given quoted, as column `name`; it replaces a member of this name."""
     index = index_of(labels, 1)
     column = paths.keys_of(index, index.root)
     kept = [at for at, own in enumerate(rows.names) if own != name]
@@ -101,7 +101,7 @@ def _with_names(rows: Rows, name: str, labels: pa.Array) -> Rows:
 
 
 def _infer(source: Input) -> Structure:
-    """Return the members of the first rows, the column of names before them."""
+    """Infer the columns from the first rows' members; the column of names, if any, comes first."""
     first = next(KeyedRowBlocks(source).pairs(), None)
     if first is None:
         raise no_structure("they have no rows")

@@ -43,14 +43,14 @@ else:
 
 @dataclass(frozen=True)
 class _StrictReader(ValueReader):
-    """A reader of nested values to which a value that does not convert is an error."""
+    """A reader of nested values that raises an error for values that do not convert."""
 
     settings: Settings = field(default_factory=Settings)
     """The settings of the data, which say whether objects may lack elements of a tuple, or have others."""
 
     def values(self, tokens: np.ndarray, data_type: types.DataType) -> pa.Array:
-        """Return the values of tokens; null is NULL, or the default. Raise CannotParse for others
-        that do not convert."""
+        """Return the values of tokens; JSON null is NULL, or the type's default. Raises CannotParse for a value that
+        does not convert."""
         _, converted = self.read(tokens, types.plain(data_type))
         bad = ~converted & (tokens >= 0) & ~_is_null(self.index, tokens)
         if bad.any():
@@ -77,8 +77,8 @@ class _StrictReader(ValueReader):
         return super()._tuples(tokens, data_type)
 
     def _check_members(self, tokens: np.ndarray, data_type: types.Tuple) -> None:
-        """Raise IncorrectData for an object that lacks an element, or has another member, where the settings
-        do not allow it."""
+        """Raise IncorrectData for an object that lacks an element of the tuple or has another member, unless the
+        settings allow it."""
         suffix = "_in_named_tuple"
         missing = f"input_format_json_defaults_for_missing_elements{suffix}"
         unknown = f"input_format_json_ignore_unknown_keys{suffix}"
@@ -103,7 +103,7 @@ class _StrictReader(ValueReader):
     def _clocks(
         self, texts: pa.Array, data_type: types.Time | types.Time64
     ) -> tuple[pa.Array, np.ndarray]:
-        """Return numbers as times; one with a fraction does not convert."""
+        """Convert number texts to times, and return a mask of those that convert; numbers with a fraction do not."""
         times, converted = super()._clocks(texts, data_type)
         _, is_whole = self._cast(texts, np.ones(len(texts), bool), types.INT64)
         return times, converted & is_whole
@@ -111,7 +111,7 @@ class _StrictReader(ValueReader):
     def _integers(
         self, texts: pa.Array, readable: np.ndarray, data_type: types.Integer
     ) -> tuple[pa.Array, np.ndarray]:
-        """Return texts as integers; a number with a fraction does not convert."""
+        """Convert texts to integers, and return a mask of those that convert; numbers with a fraction do not."""
         numbers, converted = super()._integers(texts, readable, data_type)
         floats, _ = self._cast(texts, readable & converted, types.FLOAT64)
         values = columns.numpy_values(floats)
@@ -119,13 +119,13 @@ class _StrictReader(ValueReader):
 
 
 def _token_text(index: JsonIndex, token: int) -> str:
-    """Return the text of a token, of a container the start."""
+    """Return the source text of a token; of an object or array only the start. For error messages."""
     end = index.end[token] if index.kind[token] not in (ARRAY, OBJECT) else index.start[token] + 40
     return index.data[index.start[token] : end].tobytes().decode("utf-8", "replace")
 
 
 def _is_null(index: JsonIndex, tokens: np.ndarray) -> np.ndarray:
-    """Return for each token whether it is the word null."""
+    """Return a mask of the tokens that are null."""
     kind = index.kind_of(tokens)
     result = np.zeros(len(tokens), bool)
     scalars = np.flatnonzero(kind == SCALAR)
@@ -134,7 +134,7 @@ def _is_null(index: JsonIndex, tokens: np.ndarray) -> np.ndarray:
 
 
 def _is_empty(index: JsonIndex, tokens: np.ndarray) -> np.ndarray:
-    """Return for each token whether it is an empty string."""
+    """Return a mask of the tokens that are empty strings."""
     strings = index.kind_of(tokens) == STRING
     safe = np.where(strings, tokens, 0)
     return np.asarray(strings & (index.end[safe] - index.start[safe] == len('""')))
@@ -143,8 +143,8 @@ def _is_empty(index: JsonIndex, tokens: np.ndarray) -> np.ndarray:
 def column_of_tokens(
     index: JsonIndex, tokens: np.ndarray, data_type: types.DataType, source: Input
 ) -> tuple[pa.Array, types.DataType]:
-    """Return the values of one column and the type as which they are read: texts of scalars, values
-    of arrays, maps and tuples. null and a missing member are NULL."""
+    """Return one column's values and the type as which they are read: scalars as texts; arrays, maps and tuples as
+    values. null and a missing member (-1) are NULL."""
     plain = types.plain(data_type)
     if isinstance(plain, types.Dynamic | types.Json):
         return _by_row(index, tokens, plain, source), types.make_nullable(plain)
@@ -185,9 +185,8 @@ def column_of_tokens(
 
 
 def _by_row(index: JsonIndex, tokens: np.ndarray, plain: types.DataType, source: Input) -> pa.Array:
-    """Return values of JSON, or of a Dynamic, whose objects are tuples there. NULL for null and what is missing.
-
-    Raises IncorrectData for a value of JSON that is no object."""
+    """Return values of JSON or Dynamic columns; objects in a Dynamic are tuples. null and missing members are NULL.
+    Raises IncorrectData if a JSON column's value is no object."""
     changed = function_settings.changed_settings(INFERENCE_SETTINGS, source.settings.__getitem__)
     environment = replace(source.environment, changed=frozenset(changed))
     reader = objects.ObjectReader(index, environment)
@@ -207,8 +206,8 @@ def _by_row(index: JsonIndex, tokens: np.ndarray, plain: types.DataType, source:
 
 
 def _refuse_other_kinds(index: JsonIndex, tokens: np.ndarray, source: Input) -> None:
-    """Raise an error for the first value that is no string, where settings say that those of its kind are
-    no texts: CannotParseQuotedString for a number or a Bool, else IncorrectData."""
+    """Raise an error for the first value that is no string, if the settings do not let its kind be read as a text.
+    The error is CannotParseQuotedString for a number or a Bool, else IncorrectData."""
     prefix = "input_format_json_read_"
     kinds = index.kind_of(tokens)
     is_bool = np.zeros(len(tokens), bool)
@@ -231,7 +230,8 @@ def _refuse_other_kinds(index: JsonIndex, tokens: np.ndarray, source: Input) -> 
 
 
 def _with_days(index: JsonIndex, tokens: np.ndarray, texts: pa.Array) -> pa.Array:
-    """Return the texts of days, those that are numbers of days since 1970 as dates."""
+    """Return the texts of dates; where the token is a number, of days since 1970, it is converted to the text of a
+    date."""
     numbers = np.flatnonzero((index.kind_of(tokens) == SCALAR) & ~_is_null(index, tokens))
     if not len(numbers):
         return texts
@@ -243,8 +243,8 @@ def _with_days(index: JsonIndex, tokens: np.ndarray, texts: pa.Array) -> pa.Arra
 
 
 def _raw_texts(index: JsonIndex, tokens: np.ndarray) -> tuple[pa.Array, np.ndarray]:
-    """Return strings decoded and other values as they are written, and which are neither null nor
-    absent."""
+    """Return texts of tokens (strings decoded, other values as written), and a mask of those that are neither null
+    nor absent."""
     missing = (tokens < 0) | _is_null(index, tokens)
     safe = np.where(missing, 0, tokens)
     starts = np.where(missing, 0, index.start[safe] if len(index.kind) else 0)
@@ -261,8 +261,8 @@ _BARE_KEY = re.compile(r'\{\s*[^"\s}]|,\s*\}')
 
 
 def index_of(texts: pa.Array, first_row: int) -> JsonIndex:
-    """Return the index of rows. Raise CannotParseInput for one that is no JSON, and
-    CannotParseQuotedString for one in which a key has no quotes."""
+    """Parse rows, one JSON value each. Raises CannotParseInput for invalid JSON, and CannotParseQuotedString for a
+    key without quotes."""
     index = build_index(texts)
     if not index.valid.all():
         at = int(np.flatnonzero(~index.valid)[0])
@@ -276,7 +276,7 @@ def index_of(texts: pa.Array, first_row: int) -> JsonIndex:
 def rows_of_tokens(
     index: JsonIndex, tokens: list[tuple[str, np.ndarray]], source: Input, first_row: int
 ) -> Rows:
-    """Return the wanted columns of a block; `tokens` are their names and the values' tokens."""
+    """Return the wanted columns of a block; `tokens` are pairs of column name and value tokens."""
     wanted = dict(source.structure or ())
     names, kinds, arrays = [], [], []
     for name, column in tokens:
@@ -299,7 +299,7 @@ def rows_of_tokens(
 
 
 def is_needed(name: str, source: Input) -> bool:
-    """Return whether the column is read at all."""
+    """Return whether the query reads the column at all."""
     return source.needed is None or name in source.needed
 
 
@@ -311,10 +311,9 @@ def _members(
     containers: np.ndarray,
     renamed: Callable[[Sequence[str]], Sequence[str]] = list,
 ) -> tuple[list[str], Callable[[str], np.ndarray]]:
-    """Return the names of the members of objects, one a row, and a function to the tokens of one's
-    values, -1 where a row lacks it. A row whose token is -1 has no members.
-
-    `renamed` gives members their names; the first one of a name counts."""
+    """Return the names of all members of the rows' objects, and a function from a name to the value tokens by row, -1
+    where missing. A container of -1 has no members. `renamed` maps member names to column names; the first member of
+    a name counts."""
     offsets, values = paths.members_of(index, containers)
     rows = columns.parents_of(offsets)
     keys = paths.keys_of(index, values - 2).dictionary_encode()
@@ -340,8 +339,8 @@ def _members(
 def _with_nested(
     index: JsonIndex, names: list[str], tokens: Callable[[str], np.ndarray], wanted: Sequence[str]
 ) -> tuple[list[str], Callable[[str], np.ndarray]]:
-    """Return the names and tokens of members where a wanted column `n.s` that no row has is the
-    member s of the object n, as of a Nested column."""
+    """Extend names and tokens: a wanted column `n.s` that no row has is read from the member s of the object n, as
+    for a Nested column."""
     inner: dict[str, np.ndarray] = {}
     outer = set()
     for name in wanted:
@@ -368,8 +367,8 @@ def object_rows(source: Input, blocks: Iterator[pa.Array], first_row: int = 1) -
 
 
 def _object_rows(source: Input, texts: pa.Array, first_row: int) -> Iterator[Rows]:
-    """Yield the columns of a block of JSON objects, in pieces: a column of
-    `source.absent_apart` is there in all rows of a piece, or missing in all of them."""
+    """Yield the columns of a block of JSON objects in pieces, such that a column of `source.absent_apart` is present
+    in all rows of a piece or in none."""
     index = index_of(texts, first_row)
     if source.structure is None:
         names, tokens = _members(index, index.root)
@@ -419,10 +418,8 @@ def infer_object_texts(source: Input, texts: pa.Array | None) -> Structure:
 
 
 def inferred_type(index: JsonIndex, tokens: np.ndarray, source: Input) -> types.DataType:
-    """Return the type of a column's values, Nullable where it can be; String where all are null.
-
-    Raises CannotExtractTableStructure for rows whose values have no type in common, and for null alone where
-    the settings say so."""
+    """Infer the type of a column's values, Nullable where possible; String if all are null. Raises
+    CannotExtractTableStructure if they have no common type, or, if the settings say so, if all are null."""
     guess = Guess.of(source.settings, json=True)
     _require_one_type(index, tokens, guess, source)
     data_type = type_of_tokens(index, tokens, guess)
@@ -433,7 +430,7 @@ def inferred_type(index: JsonIndex, tokens: np.ndarray, source: Input) -> types.
 
 
 def _has_no_elements(index: JsonIndex, tokens: np.ndarray, data_type: types.DataType) -> bool:
-    """Return whether the values are arrays of which none has an element that is not null."""
+    """Return whether the values are arrays none of which has a non-null element."""
     while isinstance(data_type, types.Array):
         arrays = tokens[index.kind_of(tokens) == ARRAY]
         tokens = paths.members_of(index, arrays)[1]
@@ -444,8 +441,8 @@ def _has_no_elements(index: JsonIndex, tokens: np.ndarray, data_type: types.Data
 
 
 def _require_one_type(index: JsonIndex, tokens: np.ndarray, guess: Guess, source: Input) -> None:
-    """Raise CannotExtractTableStructure for arrays or objects among other values, numbers among strings and
-    Bools among numbers where the settings do not allow these."""
+    """Raise CannotExtractTableStructure for mixed kinds that the settings do not allow: arrays or objects among other
+    values, numbers among strings, Bools among numbers."""
     kinds = index.kind_of(tokens)
     kinds = np.where(_is_null(index, tokens), -1, kinds)
     words = index.data[index.start[tokens[kinds == SCALAR]]]
@@ -476,7 +473,7 @@ def object_reader() -> Reader:
 
 
 def string_reader() -> Reader:
-    """Return the reader of JSONStringsEachRow: values are strings of any type's text."""
+    """Return the reader of JSONStringsEachRow, in which every value is a string that holds the text of a value."""
 
     def infer(source: Input) -> Structure:
         """Return the members, all of type String."""

@@ -21,7 +21,8 @@ _CLOSE[list(b"}]")] = True
 
 
 def outside_strings(data: np.ndarray, quote: int = _QUOTE) -> np.ndarray:
-    """Return for each byte whether it is outside strings, between quotes that a backslash may escape."""
+    """Return a mask of the bytes outside strings. Strings are between `quote` characters, which a backslash may
+    escape."""
     backslash = data == _BACKSLASH
     quotes = data == quote
     if backslash.any():
@@ -34,7 +35,7 @@ def outside_strings(data: np.ndarray, quote: int = _QUOTE) -> np.ndarray:
 
 
 def _row_spans(data: np.ndarray, depth: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return where each container that lies `depth` containers deep starts and ends."""
+    """Return the start and end of each object or array at nesting depth `depth`."""
     outside = outside_strings(data)
     opens, closes = _OPEN[data] & outside, _CLOSE[data] & outside
     level = np.cumsum(opens.astype(np.int32) - closes)
@@ -44,17 +45,18 @@ def _row_spans(data: np.ndarray, depth: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _is_wrapped(data: bytes, opening: bytes) -> bool:
-    """Return whether rows that begin with `opening` are elements of one array."""
+    """Return whether all rows, which begin with `opening`, are elements of one array."""
     start = data.lstrip()
     inner = start[1:].lstrip()[:1]
     return start[:1] == b"[" and (inner == opening or (inner == b"]" and opening == b"{"))
 
 
 class RowBlocks:
-    """The rows of a stream, a block at a time, as texts. Between rows may be commas, blanks and line
-    feeds, and all rows may be one array."""
+    """A stream of JSON rows, read a block at a time as texts. Commas, blanks and line feeds may separate rows, and
+    one array may enclose all of them."""
 
     def __init__(self, source: Input, opening: bytes) -> None:
+        """Take the source; `opening` is the bracket with which a row begins."""
         self._source = source
         self._opening = opening
         self._depth: int | None = None
@@ -70,7 +72,7 @@ class RowBlocks:
         return int(ends[-1]) if len(ends) else 0
 
     def texts(self) -> Iterator[pa.Array]:
-        """Yield the rows of each block. Raises IncorrectData unless it is a row."""
+        """Yield the texts of the rows of each block. Raises IncorrectData for text that is not a row."""
         ended = True
         for block in blocks_of(self._source.stream, self._end):
             data = block
@@ -85,10 +87,11 @@ class RowBlocks:
 
 
 class KeyedRowBlocks:
-    """The rows of a stream that is one object, a row being the value of a member, as texts; and the
+    """A stream of one JSON object whose member values are the rows; read a block at a time as texts, with the
     members' names."""
 
     def __init__(self, source: Input) -> None:
+        """Take the source."""
         self._source = source
         self._opened = 0
 
@@ -101,8 +104,7 @@ class KeyedRowBlocks:
         return int(ends[-1]) if len(ends) else 0
 
     def pairs(self) -> Iterator[tuple[pa.Array, pa.Array]]:
-        """Yield the names, in quotes, and the rows of each block. Raise IncorrectData for what is
-        neither."""
+        """Yield the quoted names and the texts of the rows of each block. Raises IncorrectData for other text."""
         for block in blocks_of(self._source.stream, self._end):
             data = block
             if self._starts:
@@ -122,9 +124,8 @@ _NAME = r"""^[ \t\r\n,]*(?P<name>"(?:[^"\\]|\\.)*")[ \t\r\n]*:[ \t\r\n]*$"""
 
 
 def _texts(data: bytes, opening: bytes, *, in_array: bool) -> tuple[pa.Array, bool]:
-    """Return the rows of a block, and whether a ] outside of rows is among it.
-
-    Raise CannotParseInput if anything but commas and blanks is between, CannotReadAllData if the last row has no end."""
+    """Return the texts of the rows of a block, and whether it has a ] outside of rows. Raises CannotParseInput for
+    anything but commas and blanks between rows, CannotReadAllData for an incomplete last row."""
     values = np.frombuffer(data, np.uint8)
     starts, ends = _row_spans(values, 0)
     rest = values[_gaps(len(values), starts, ends)]
@@ -142,7 +143,7 @@ def _texts(data: bytes, opening: bytes, *, in_array: bool) -> tuple[pa.Array, bo
 
 
 def _gaps(count: int, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """Return which of `count` bytes lie in no span."""
+    """Return a mask of the `count` bytes that are in no span."""
     change = np.zeros(count + 1, np.int32)
     change[starts] += 1
     np.subtract.at(change, ends, 1)

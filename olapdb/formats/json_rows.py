@@ -21,10 +21,11 @@ _INDENT = "    "
 
 
 class EachRowWriter(Writer):
-    """A writer of JSONEachRow: an object a line. `values` writes a column, `pretty` a line for each
-    member."""
+    """A writer of JSONEachRow: one object a line. `values` formats a column; `pretty` puts each member on its own
+    line."""
 
     def __init__(self, header: Header, values: Values = json_texts, pretty: bool = False) -> None:
+        """Take the columns and the options of the class."""
         super().__init__(header)
         self._values = values
         self._style = JsonStyle(header, _INDENT if pretty else "", 1)
@@ -76,13 +77,14 @@ class CompactRowsWriter(Writer):
     """A writer of JSONCompactEachRow: an array a line. `head_lines`: 1 for names, 2 for types too."""
 
     def __init__(self, header: Header, values: Values = json_texts, head_lines: int = 0) -> None:
+        """Take the columns and the options of the class."""
         super().__init__(header)
         self._values = values
         self._style = JsonStyle(header)
         self._head_lines = head_lines
 
     def start(self) -> bytes:
-        """Return the lines of names and of types that the format has."""
+        """Return the lines of names and of types, as far as the format has them."""
         lines = (self.header.names, [t.name for t in self.header.types])[: self._head_lines]
         texts = [", ".join(json_string(name, self.header) for name in line) for line in lines]
         return "".join(f"[{text}]\n" for text in texts).encode()
@@ -101,7 +103,8 @@ class CompactRowsWriter(Writer):
 
 
 def _compact(name: str, values: Values, head_lines: int, description: str) -> Format:
-    """Return a format JSONCompact…EachRow, each row an array, behind `head_lines` lines of names."""
+    """Return the format JSONCompact…EachRow called `name`: each row is an array, after `head_lines` lines of names
+    and types."""
     reader = compact_reader(head_lines, strings=values is string_texts)
     writer = partial(CompactRowsWriter, values=values, head_lines=head_lines)
     return Format(name, description, writer, reader)

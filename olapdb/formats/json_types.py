@@ -49,7 +49,7 @@ def type_of_tokens(index: JsonIndex, tokens: np.ndarray, guess: Guess) -> types.
 
 
 def _is_mixed(index: JsonIndex, tokens: np.ndarray) -> bool:
-    """Return whether values are of several kinds: numbers, strings, arrays, objects."""
+    """Return whether the values are of several kinds among numbers, strings, arrays and objects."""
     kinds = index.kind_of(tokens)
     words = tokens[kinds == SCALAR]
     nulls = index.data[index.start[words]] == ord("n")
@@ -60,8 +60,7 @@ def _is_mixed(index: JsonIndex, tokens: np.ndarray) -> bool:
 def _places_type(
     index: JsonIndex, offsets: np.ndarray, elements: np.ndarray, guess: Guess
 ) -> types.DataType:
-    """Return the tuple of the types that elements have at each place; String for arrays of several
-    sizes."""
+    """Return the tuple of the element types by position; String if the arrays have different lengths."""
     counts = np.diff(offsets)
     width = int(counts[0])
     if (counts != width).any():
@@ -74,7 +73,7 @@ def _places_type(
 
 
 def _number_type(words: pa.Array, guess: Guess) -> types.DataType:
-    """Return the type of numbers, true and false."""
+    """Return the type of JSON numbers, true and false."""
     is_bool = all_match(words, "^(true|false)$")
     has_bool = pc.any(pc.match_substring_regex(words, "^[tf]")).as_py()
     if has_bool and not is_bool:  # they are read as 1 and 0
@@ -83,7 +82,7 @@ def _number_type(words: pa.Array, guess: Guess) -> types.DataType:
 
 
 def _tuple_type(index: JsonIndex, objects: np.ndarray, guess: Guess) -> types.DataType:
-    """Return the named tuple of the members that objects have, in the order of their names."""
+    """Return the named tuple of all members that the objects have, sorted by name."""
     _, values = paths.members_of(index, objects)
     keys = paths.keys_of(index, values - 2).dictionary_encode()
     codes = columns.numpy_values(keys.indices)

@@ -31,11 +31,9 @@ _INTEGER_BITS = 64
 
 @dataclass(frozen=True)
 class JsonStyle:
-    """How values are written as JSON.
-
-    With `indent` maps, tuples, and arrays of containers have a line for each member, `level` steps
-    of it deep; the steps behind the first one are `deep_indent` where it is given. `valid`: bytes that are no UTF-8 become the replacement character, as the setting
-    says too."""
+    """How values are written as JSON. With `indent` maps, tuples and arrays of containers put each member on its own
+    line, indented by `level` steps; steps after the first are `deep_indent` if given. `valid`: invalid UTF-8 becomes
+    the replacement character, as the setting says too."""
 
     header: Header
     indent: str = ""
@@ -44,7 +42,7 @@ class JsonStyle:
     deep_indent: str = ""
 
     def deeper(self) -> JsonStyle:
-        """Return the style of the members of a container."""
+        """Return the style for the members of a container: one level deeper."""
         return replace(self, level=self.level + 1) if self.indent else self
 
     def line(self, level: int) -> str:
@@ -54,18 +52,18 @@ class JsonStyle:
         return "\n" + self.indent * level
 
     def flag(self, name: str) -> bool:
-        """Return the setting output_format_json_<name>."""
+        """Return the value of the setting output_format_json_<name>."""
         return self.header.settings.boolean(f"output_format_json_{name}")
 
 
 def json_string(text: str, header: Header) -> str:
-    """Return a name as a JSON string."""
+    """Return a text as a JSON string literal."""
     written: str = _strings(pa.array([text], pa.string()), JsonStyle(header))[0].as_py()
     return written
 
 
 def json_texts(array: pa.Array, data_type: types.DataType, style: JsonStyle) -> pa.Array:
-    """Return the values of a column as JSON texts; NULL is null, and so are nan and inf."""
+    """Format the values of a column as JSON texts; NULL, nan and inf become null."""
     valid = columns.validity(array)
     if valid is not None:
         texts = json_texts(array.filter(pa.array(valid)), data_type, style)
@@ -101,7 +99,7 @@ def _strings(texts: pa.Array, style: JsonStyle) -> pa.Array:
 
 
 def _valid(texts: pa.Array) -> pa.Array:
-    """Return JSON strings with the replacement character for bytes in a row that are no UTF-8."""
+    """Replace each run of invalid UTF-8 bytes in JSON strings by one replacement character."""
     data = body(joined_rows([texts], "", "", "\n"))
     decoded = data.decode("utf-8", "surrogateescape")
     lines = re.sub("[\udc80-\udcff]+", "\N{REPLACEMENT CHARACTER}", decoded).split("\n")
@@ -109,7 +107,7 @@ def _valid(texts: pa.Array) -> pa.Array:
 
 
 def _numbers(array: pa.Array, data_type: types.DataType, style: JsonStyle) -> pa.Array:
-    """Return numbers as JSON; those that the settings name are strings, nan and inf null."""
+    """Format numbers as JSON; some types are quoted if the settings say so; nan and inf become null."""
     texts = pc.utf8_rtrim(shown(array, data_type, style.header), ".")  # no number of JSON ends so
     quoted = False
     if isinstance(data_type, types.Interval):
@@ -132,12 +130,12 @@ def _numbers(array: pa.Array, data_type: types.DataType, style: JsonStyle) -> pa
 
 
 def _between(opening: str, texts: pa.Array, closing: str) -> pa.Array:
-    """Return the texts between two others."""
+    """Return each text with `opening` before and `closing` after it."""
     return pc.binary_join_element_wise(opening, texts, closing, "")
 
 
 def _lines(style: JsonStyle) -> tuple[str, str, str]:
-    """Return what stands before, between and behind the members of a container, each on its line."""
+    """Return the texts before, between and after the members of a container that has each member on its line."""
     if not style.indent:
         return "", ",", ""
     member = style.line(style.level + 1)
@@ -145,12 +143,12 @@ def _lines(style: JsonStyle) -> tuple[str, str, str]:
 
 
 def _bracketed(opening: str, offsets: np.ndarray, members: pa.Array, closing: str) -> pa.Array:
-    """Return lists of texts on one line between brackets."""
+    """Join the members of each list with commas between brackets, on one line."""
     return _between(opening, pc.binary_join(columns.lists_from(offsets, members), ","), closing)
 
 
 def _on_lines(brackets: str, offsets: np.ndarray, members: pa.Array, style: JsonStyle) -> pa.Array:
-    """Return lists of texts between brackets, a member a line; empty ones on one line."""
+    """Join the members of each list between brackets, one member a line; an empty list stays on one line."""
     before, between, behind = _lines(style)
     joined = pc.binary_join(columns.lists_from(offsets, members), between)
     filled = _between(brackets[0] + before, joined, behind + brackets[1])
@@ -158,7 +156,7 @@ def _on_lines(brackets: str, offsets: np.ndarray, members: pa.Array, style: Json
 
 
 def _arrays(array: pa.Array, data_type: types.Array, style: JsonStyle) -> pa.Array:
-    """Return arrays; those of containers have an element a line where the style indents."""
+    """Format arrays; if the style indents, arrays of containers have one element a line."""
     offsets, elements = columns.elements_of(array)
     texts = json_texts(elements, data_type.inner, style.deeper())
     containers = types.Array | types.Map | types.Tuple | types.Json
@@ -169,7 +167,7 @@ def _arrays(array: pa.Array, data_type: types.Array, style: JsonStyle) -> pa.Arr
 
 
 def _maps(array: pa.Array, data_type: types.Map, style: JsonStyle) -> pa.Array:
-    """Return maps as objects; keys are strings whatever their type."""
+    """Format maps as JSON objects; keys of any type become strings."""
     offsets = columns.offsets_of(array)
     entries = slice(int(offsets[0]), int(offsets[-1]))
     keys, values = array.keys[entries], array.items[entries]
@@ -184,7 +182,7 @@ def _maps(array: pa.Array, data_type: types.Map, style: JsonStyle) -> pa.Array:
 
 
 def _objects(array: pa.Array, style: JsonStyle) -> pa.Array:
-    """Return values of JSON as objects."""
+    """Format values of type JSON as JSON objects."""
 
     def write(values: pa.Array, data_type: types.DataType, level: int) -> pa.Array:
         """Write values of one type; `level` is the number of objects that they lie in, for the indentation."""
@@ -200,7 +198,7 @@ def _objects(array: pa.Array, style: JsonStyle) -> pa.Array:
 
 
 def _tuples(array: pa.Array, data_type: types.Tuple, style: JsonStyle) -> pa.Array:
-    """Return tuples with names as objects, others as arrays."""
+    """Format named tuples as objects, others as arrays."""
     parts = columns.struct_fields(array)
     fields = [
         json_texts(field, element, style.deeper())
@@ -234,7 +232,7 @@ def _tuples(array: pa.Array, data_type: types.Tuple, style: JsonStyle) -> pa.Arr
 
 
 def string_texts(array: pa.Array, data_type: types.DataType, style: JsonStyle) -> pa.Array:
-    """Return the values as JSON strings of their text; NULL is the string of `NULL_WORD`."""
+    """Format values as JSON strings that hold their text; NULL is the string `NULL_WORD`."""
     texts = shown(array, data_type, style.header)
     if texts.null_count:
         texts = pc.fill_null(texts, NULL_WORD)

@@ -65,7 +65,7 @@ def _cell(column: pa.Array, data_type: types.DataType, header: Header) -> pa.Arr
 
 
 def _side(data_type: types.DataType) -> str:
-    """Return the mark of a column's side: `-:` for numbers and times, else `:-`."""
+    """Return the Markdown mark of a column's alignment: `-:` (right) for numbers and times, else `:-` (left)."""
     return "-:" if is_right_aligned(data_type) else ":-"
 
 

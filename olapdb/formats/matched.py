@@ -28,7 +28,7 @@ def lines_of(block: bytes) -> pa.Array:
 def values_rows(
     values: Sequence[pa.Array], head: Head, rule: str, source: Input, first_row: int
 ) -> Rows:
-    """Return the wanted columns of rows; `values` are their texts by position."""
+    """Build the wanted columns of rows; `values` are the texts by column position, `rule` is their escaping rule."""
     wanted = dict(source.structure or ())
     names, arrays, kinds = [], [], []
     for name, texts in zip(head.names, values, strict=True):
@@ -45,12 +45,12 @@ def values_rows(
 
 
 def named_groups(pattern: str) -> tuple[str, int]:
-    """Return the expression with names for its groups g1, g2, …, as Arrow wants them, and their
-    number. Raise BadArguments for one that cannot be read."""
+    """Return the regular expression with its groups named g1, g2, …, as Arrow requires, and the number of groups.
+    Raises BadArguments for an invalid expression."""
     count = 0
 
     def name(opening: re.Match[str]) -> str:
-        """Return a group's opening with a name; anything else as it is."""
+        """Add a name to the opening of a group; return any other match unchanged."""
         nonlocal count
         if opening[0] not in ("(", "(?P<", "(?<"):
             return opening[0]
@@ -70,15 +70,14 @@ def named_groups(pattern: str) -> tuple[str, int]:
 
 
 def _opening(opening: re.Match[str]) -> re.Match[str]:
-    """Return the match of a group's opening without its own name."""
+    """Return the match of a group's opening, without the name that the group has of its own."""
     named = re.match(r"\(\?P?<(?=\w)", opening[0])
     return named or opening
 
 
 def _settings(source: Input) -> tuple[str, int, str, bool]:
-    """Return the expression, its number of groups, the rule, and whether other lines are skipped.
-
-    Raises BadArguments without an expression."""
+    """Return the expression, its number of groups, the escaping rule, and whether lines that do not match are
+    skipped. Raises BadArguments without an expression."""
     pattern = source.settings.text("format_regexp")
     if not pattern:
         raise errors.BadArguments(
@@ -110,7 +109,8 @@ def _matched(source: Input) -> Iterator[tuple[list[pa.Array], int]]:
 
 
 def _read(source: Input) -> Iterator[Rows]:
-    """Yield the rows of a block of lines at a time. Raise IncorrectData for a wrong number of groups."""
+    """Yield the rows of one block of lines at a time. Raises IncorrectData if the number of groups is not that of the
+    columns."""
     _, count, rule, _ = _settings(source)
     names = tuple(name for name, _ in source.structure or ()) or numbered_names(count)
     if len(names) != count:

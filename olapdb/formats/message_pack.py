@@ -31,14 +31,14 @@ class MessagePackWriter(Writer):
         return body(self.rows(batch))
 
     def rows(self, batch: pa.RecordBatch) -> pa.Array:
-        """Return the bytes of each row. Raise IllegalColumn for a type without such."""
+        """Return the MsgPack bytes of each row. Raises IllegalColumn for a type that MsgPack cannot express."""
         representation = self.header.settings.text("output_format_msgpack_uuid_representation")
         pairs = zip(batch.columns, self.header.types, strict=True)
         return joined([encoded(column, kind, representation) for column, kind in pairs])
 
 
 def encoded(array: pa.Array, data_type: types.DataType, uuids: str) -> pa.Array:
-    """Return the bytes of each value. `uuids` says how a UUID is written: ext, bin or str."""
+    """Encode each value as MsgPack. `uuids` is the form of a UUID: ext, bin or str."""
     match data_type:
         case types.Nullable(inner):
             return _nullable(array, inner, uuids)
@@ -95,7 +95,7 @@ def _as_integers(array: pa.Array, data_type: types.DataType) -> np.ndarray:
 
 
 def _nullable(array: pa.Array, inner: types.DataType, uuids: str) -> pa.Array:
-    """Return the byte of nil for NULL, the bytes of the value for others."""
+    """Encode NULL as nil and other values as `inner`."""
     nil = bytes((NIL,))
     if array.null_count == len(array):
         return pa.repeat(pa.scalar(nil), len(array))
@@ -118,8 +118,8 @@ _BYTES = (0, 0, (0xC4, 0xC5, 0xC6))
 def _heads(
     counts: np.ndarray, small: int, first: int, codes: tuple[int | None, int, int]
 ) -> pa.Array:
-    """Return the bytes that say a number of elements or bytes: one byte from `first` on for numbers below
-    `small`, else a code and the number in 1, 2 or 4 bytes."""
+    """Encode sizes of texts, arrays or maps: one byte `first` + size for sizes below `small`, else a code of `codes`
+    and the size in 1, 2 or 4 bytes."""
     code = np.where(counts < 1 << 16, codes[1], codes[2])
     width = np.where(counts < 1 << 16, 2, 4)
     if codes[0] is not None:
@@ -131,7 +131,7 @@ def _heads(
 
 
 def _coded(code: np.ndarray, width: np.ndarray, numbers: np.ndarray) -> pa.Array:
-    """Return a code, and the last `width` bytes of a number, the highest first."""
+    """Return each code byte followed by the low `width` bytes of the number, big endian."""
     big = numbers.astype(np.uint64).astype(">u8").view(np.uint8).reshape(len(numbers), 8)
     whole = np.concatenate((code.astype(np.uint8)[:, None], big), axis=1)
     used = np.arange(9) > 8 - width[:, None]
@@ -140,7 +140,7 @@ def _coded(code: np.ndarray, width: np.ndarray, numbers: np.ndarray) -> pa.Array
 
 
 def integers(values: np.ndarray) -> pa.Array:
-    """Return integers in the fewest bytes."""
+    """Encode integers as MsgPack in the fewest bytes."""
     bits = values.astype(np.uint64)
     limits = [np.uint64(1 << 7), np.uint64(1 << 8), np.uint64(1 << 16), np.uint64(1 << 32)]
     below = [bits < limit for limit in limits]
@@ -156,13 +156,13 @@ def integers(values: np.ndarray) -> pa.Array:
 
 
 def _with_sizes(texts: pa.Array) -> pa.Array:
-    """Return bytes with their number before them."""
+    """Precede bytes by their MsgPack size."""
     sizes = np.diff(columns.bytes_of(texts)[0])
     return joined([_heads(sizes, *_BYTES), texts])
 
 
 def _lists(offsets: np.ndarray, elements: pa.Array, *, is_map: bool) -> pa.Array:
-    """Return the number of elements of each list, and their bytes."""
+    """Encode each list or map: the number of elements, then their bytes."""
     starts, data = columns.bytes_of(elements)
     first = offsets[0] if len(offsets) else 0
     bounds = starts[offsets - first] if len(elements) else np.zeros(len(offsets), np.int64)
@@ -171,7 +171,7 @@ def _lists(offsets: np.ndarray, elements: pa.Array, *, is_map: bool) -> pa.Array
 
 
 def _floats(array: pa.Array, data_type: types.DataType) -> pa.Array:
-    """Return floats as their bytes, the highest first, behind a code."""
+    """Encode floats as MsgPack: a code, then the bytes, big endian."""
     values = columns.numpy_values(array)
     width = values.dtype.itemsize
     big = values.astype(values.dtype.newbyteorder(">")).view(np.uint8).reshape(len(values), width)
@@ -180,7 +180,7 @@ def _floats(array: pa.Array, data_type: types.DataType) -> pa.Array:
 
 
 def _uuids(array: pa.Array, data_type: types.UUID, representation: str) -> pa.Array:
-    """Return UUIDs as an extension, as 16 bytes, or as text."""
+    """Encode UUIDs as extension, as 16 bytes, or as text, by `representation`."""
     if representation == "str":
         texts = columns.binary(display_array(array, data_type))
         return joined([pa.repeat(pa.scalar(b"\xd9\x24"), len(array)), texts])

@@ -20,7 +20,7 @@ _NIL = 0xC0
 
 
 def _table(*ranges: tuple[int, int, int]) -> np.ndarray:
-    """Return a number for each first byte: `value` from `first` to `last`, else 0."""
+    """Build a table of 256 first bytes from ranges (first, last, value); 0 outside the ranges."""
     table = np.zeros(256, np.int64)
     for first, last, value in ranges:
         table[first : last + 1] = value
@@ -58,7 +58,7 @@ _KINDS = (
 
 
 def _big(block: ByteBlock, at: np.ndarray, width: np.ndarray) -> np.ndarray:
-    """Return the numbers of 0, 1, 2, 4 or 8 bytes, the highest first, at the positions; uint64."""
+    """Read big-endian numbers of 0, 1, 2, 4 or 8 bytes (`width`) at the positions; uint64."""
     result = np.zeros(len(at), np.uint64)
     for place in range(int(width.max(initial=0))):
         byte = block.data[at + place].astype(np.uint64)
@@ -67,7 +67,7 @@ def _big(block: ByteBlock, at: np.ndarray, width: np.ndarray) -> np.ndarray:
 
 
 def _sizes(block: ByteBlock, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the number of bytes or elements of texts, arrays and maps, and where these begin."""
+    """Return the size of each text, array or map at the positions, and the position where its content begins."""
     first = block.data[at]
     width = _SIZE_BYTES[first]
     sizes = np.minimum(_big(block, at + 1, width), np.uint64(block.beyond)).astype(np.int64)
@@ -77,7 +77,7 @@ def _sizes(block: ByteBlock, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _ends(block: ByteBlock, at: np.ndarray, data_type: types.DataType) -> np.ndarray:
-    """Return the position behind the value that begins at each position."""
+    """Return for each position the position after the value of this type that begins there."""
     match data_type:
         case types.Nullable(inner):
             is_nil = block.data[at] == _NIL
@@ -102,14 +102,14 @@ def _ends(block: ByteBlock, at: np.ndarray, data_type: types.DataType) -> np.nda
 def _element_ends(
     block: ByteBlock, at: np.ndarray, data_type: types.Array | types.Map
 ) -> np.ndarray:
-    """Return the position behind an element of an array, or a key and a value of a map."""
+    """Return for each position the position after an array element, or after a map's key and value."""
     if isinstance(data_type, types.Array):
         return _ends(block, at, data_type.inner)
     return _ends(block, _ends(block, at, data_type.key), data_type.value)
 
 
 def _row_ends(block: ByteBlock, at: np.ndarray, kinds: Sequence[types.DataType]) -> np.ndarray:
-    """Return the position behind the row that begins at each position."""
+    """Return for each position the position after the row that begins there."""
     for kind in kinds:
         at = _ends(block, at, kind)
     return at
@@ -119,8 +119,8 @@ def _row_ends(block: ByteBlock, at: np.ndarray, kinds: Sequence[types.DataType])
 
 
 def _values(block: ByteBlock, at: np.ndarray, data_type: types.DataType) -> pa.Array:
-    """Return the values that begin at the positions; nil is null. Raises IllegalColumn for a value
-    that the type cannot hold."""
+    """Decode the values at the positions as `data_type`; nil is null. Raises IllegalColumn for a value that the type
+    cannot hold."""
     valid = block.data[at] != _NIL
     if not valid.all():
         present = _values(block, at[valid], data_type)
@@ -165,7 +165,7 @@ def _values(block: ByteBlock, at: np.ndarray, data_type: types.DataType) -> pa.A
 
 
 def _check(block: ByteBlock, at: np.ndarray, data_type: types.DataType, kind: np.ndarray) -> None:
-    """Raise IllegalColumn for the first value that is of none of the kinds."""
+    """Raise IllegalColumn for the first value whose kind, by the table `kind`, the type does not take."""
     wrong = ~kind[block.data[at]]
     if wrong.any():
         first = block.data[at[np.argmax(wrong)]]
@@ -178,7 +178,7 @@ def _check(block: ByteBlock, at: np.ndarray, data_type: types.DataType, kind: np
 def _elements(
     block: ByteBlock, at: np.ndarray, data_type: types.Array | types.Map
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the offsets of lists, and where each of their elements begins."""
+    """Return the offsets of lists, and the position of each of their elements."""
     counts, behind = _sizes(block, at)
     offsets = columns.offsets_from_counts(counts)
     parents = columns.parents_of(offsets)
@@ -188,13 +188,13 @@ def _elements(
 
 
 def _texts(block: ByteBlock, at: np.ndarray) -> pa.Array:
-    """Return texts of bytes."""
+    """Decode texts or binaries as texts."""
     sizes, behind = _sizes(block, at)
     return spans(block.data, behind, behind + sizes)
 
 
 def _fixed(block: ByteBlock, at: np.ndarray, data_type: types.DataType) -> pa.Array:
-    """Return values by their bytes. Raises IncorrectData for another number of bytes."""
+    """Decode values of fixed size, such as FixedString. Raises IncorrectData for another size."""
     sizes, behind = _sizes(block, at)
     width = byte_width(data_type)
     if (sizes != width).any():
@@ -203,14 +203,14 @@ def _fixed(block: ByteBlock, at: np.ndarray, data_type: types.DataType) -> pa.Ar
 
 
 def _integers(block: ByteBlock, at: np.ndarray, data_type: types.DataType) -> pa.Array:
-    """Return numbers, days, times and codes by integers, of which the low bits are kept."""
+    """Decode integers as numbers, dates, times or codes; values out of the type's range keep their low bits."""
     _check(block, at, data_type, _IS_INTEGER | _IS_BOOL)
     rows = _bits(block, at).view(np.uint8).reshape(len(at), 8)
     return scalars_of(np.ascontiguousarray(rows[:, : byte_width(data_type)]), data_type)
 
 
 def _bits(block: ByteBlock, at: np.ndarray) -> np.ndarray:
-    """Return integers and Bools as 64 bits."""
+    """Decode integers and Bools as 64 bits."""
     first = block.data[at].astype(np.int64)
     width = np.where(_IS_INTEGER[first], _FIXED_BYTES[first], 0)
     bits = _big(block, at + 1, width)
@@ -224,7 +224,7 @@ def _bits(block: ByteBlock, at: np.ndarray) -> np.ndarray:
 
 
 def _floats(block: ByteBlock, at: np.ndarray, data_type: types.DataType) -> pa.Array:
-    """Return floats of 4 or 8 bytes, and integers as such."""
+    """Decode floats of 4 or 8 bytes; integers are converted."""
     _check(block, at, data_type, _IS_FLOAT | _IS_INTEGER)
     first = block.data[at]
     values = np.zeros(len(at), np.float64)
@@ -240,7 +240,7 @@ def _floats(block: ByteBlock, at: np.ndarray, data_type: types.DataType) -> pa.A
 
 
 def _uuids(block: ByteBlock, at: np.ndarray, data_type: types.UUID) -> pa.Array:
-    """Return UUIDs of extensions, of 16 bytes, or of texts. Raises IllegalColumn."""
+    """Decode UUIDs from extensions, 16 bytes, or texts. Raises IllegalColumn for other values."""
     first = block.data[at]
     _check(block, at, data_type, _IS_TEXT | _IS_EXTENSION)
     raw = np.zeros((len(at), 16), np.uint8)
@@ -287,9 +287,8 @@ def _read(source: Input) -> Iterator[Rows]:
 
 
 def _guessed(block: ByteBlock, at: int) -> tuple[types.DataType | None, int]:
-    """Return the type of the value at a position, None for nil, and the position behind it.
-
-    Raises BadArguments for an extension that is no UUID, CannotReadAllData past the end."""
+    """Infer the type of the value at a position; return it (None for nil) and the position after the value. Raises
+    BadArguments for an extension that is no UUID, CannotReadAllData past the end."""
     if at >= block.size:
         raise errors.CannotReadAllData("The data end within a row.")
     first = int(block.data[at])
@@ -318,7 +317,7 @@ _UUID_KIND = 2
 def _guessed_list(
     block: ByteBlock, places: np.ndarray, *, is_map: bool
 ) -> tuple[types.DataType | None, int]:
-    """Return the type of an array or map by its elements, None without any, and the position behind it."""
+    """Infer the type of an array or map from its elements; return it (None if empty) and the position after it."""
     sizes, behind = _sizes(block, places)
     element_kinds: list[list[types.DataType | None]] = [[], []]
     at = int(behind[0])
@@ -337,7 +336,8 @@ def _guessed_list(
 
 
 def _common(kinds: Sequence[types.DataType | None]) -> types.DataType | None:
-    """Return the one type of values that are not nil, None for none. Raises CannotExtractTableStructure."""
+    """Return the only type among the values that are not nil; None if all are nil. Raises CannotExtractTableStructure
+    for several types."""
     known = {kind for kind in kinds if kind is not None}
     if len(known) > 1:
         raise no_structure(f"values are {', '.join(sorted(k.name for k in known))}")
@@ -345,7 +345,7 @@ def _common(kinds: Sequence[types.DataType | None]) -> types.DataType | None:
 
 
 def _infer(source: Input) -> Structure:
-    """Return the columns c1, c2, … by the first rows, as many as the settings say."""
+    """Infer the columns c1, c2, … from the first rows, as many as the settings say."""
     count = source.settings.integer("input_format_msgpack_number_of_columns")
     if not count:
         raise errors.BadArguments(

@@ -10,10 +10,9 @@ SETTING = "input_format_column_name_matching_mode"
 
 
 def matched_names(names: Sequence[str], wanted: Collection[str], mode: str) -> tuple[str, ...]:
-    """Return for each name of the data the wanted column that it means, or the name itself.
-
-    A name means the column that is written alike, else the one that differs in case alone; `mode` is
-    `input_format_column_name_matching_mode`. Raises IncorrectData for a name that means several."""
+    """Return for each name in the data the wanted column that it matches, or the name itself if it matches none. A
+    column with the same spelling is preferred to one that differs in case only; `mode` is
+    `input_format_column_name_matching_mode`. Raises IncorrectData for a name that matches several columns."""
     exact = () if mode == "ignore_case" else wanted
     if mode == "match_case" or all(name in exact for name in names):
         return tuple(names)

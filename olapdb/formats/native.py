@@ -27,11 +27,12 @@ class NativeWriter(Writer):
     """A writer of Native: a block for each batch."""
 
     def __init__(self, header: Header) -> None:
+        """Take the columns of the result."""
         super().__init__(header)
         self._has_rows = False
 
     def write(self, batch: pa.RecordBatch) -> bytes:
-        """Return the rows as a block. Raise NotSupportedError for states of aggregates."""
+        """Return the rows as one Native block. Raises NotSupportedError for states of aggregates."""
         self._has_rows = True
         pieces = [_size(batch.num_columns), _size(batch.num_rows)]
         pairs = zip(self.header.names, batch.columns, self.header.types, strict=True)
@@ -42,22 +43,22 @@ class NativeWriter(Writer):
 
 
 def _written_name(data_type: types.DataType) -> str:
-    """Return the name of a type as files have it: a DateTime without its zone, as ClickHouse does."""
+    """Return the type name as written in files: a DateTime without its zone, as ClickHouse writes it."""
     return "DateTime" if data_type.name.startswith("DateTime(") else data_type.name
 
 
 def _size(number: int) -> bytes:
-    """Return a number in groups of 7 bits."""
+    """Encode a number as a varint: groups of 7 bits, lowest first."""
     return body(varints(np.array([number])))
 
 
 def _text(text: str) -> bytes:
-    """Return a text behind its number of bytes."""
+    """Return the UTF-8 bytes of a text, preceded by their number."""
     return body(encoded(pa.array([text], pa.string()), types.STRING))
 
 
 def _prefix(data_type: types.DataType) -> bytes:
-    """Return what a column has in front of its values: the versions of LowCardinality in it."""
+    """Return the bytes before a column's values: the version numbers of each LowCardinality in the type."""
     match data_type:
         case types.LowCardinality():
             return KEY_VERSION.tobytes()
@@ -76,7 +77,7 @@ def _prefix(data_type: types.DataType) -> bytes:
 
 
 def _column(array: pa.Array, data_type: types.DataType) -> bytes:
-    """Return the values of a column. Raise NotSupportedError for states of aggregates."""
+    """Encode the values of a column. Raises NotSupportedError for states of aggregates."""
     match data_type:
         case types.Nullable(inner):
             nulls = array.is_null().cast(pa.uint8()).to_numpy()
@@ -123,12 +124,12 @@ def _column(array: pa.Array, data_type: types.DataType) -> bytes:
 
 
 def _ends(offsets: np.ndarray) -> bytes:
-    """Return where the elements of each list end, counted from the first list's start."""
+    """Encode the end of each list as a count of elements from the first list's start."""
     return bytes((offsets[1:] - offsets[:1]).astype(np.uint64).tobytes())
 
 
 def _without_nulls(array: pa.Array, data_type: types.DataType) -> pa.Array:
-    """Return the array with the default of its type for NULL."""
+    """Replace NULLs by the default of the type."""
     if not array.null_count:
         return array
     valid = array.is_valid()
@@ -145,8 +146,8 @@ def _default_of(data_type: types.DataType) -> pa.Array:
 
 
 def _with_keys(array: pa.Array, inner: types.DataType) -> bytes:
-    """Return the values of LowCardinality: the size of indices, the keys, and an index a row. The
-    first key stands for NULL, or is the default of the type."""
+    """Encode a LowCardinality column: the width of the indices, the dictionary, and an index for each row. The first
+    dictionary entry stands for NULL, or is the type's default."""
     if not len(array):
         return b""
     key_type = inner.inner if isinstance(inner, types.Nullable) else inner

@@ -27,14 +27,16 @@ _ROWS_MAX = 1 << 31
 
 
 class _Bytes:
-    """The bytes of a stream, taken piece by piece."""
+    """A buffer over a stream, from which pieces of known sizes are taken."""
 
     def __init__(self, stream: BinaryIO) -> None:
+        """Take the stream; read nothing yet."""
         self._stream = stream
         self._held = b""
 
     def _fill(self, size: int) -> None:
-        """Hold so many bytes, or all there are. No size in damaged data allocates more than they have."""
+        """Read until `size` bytes are buffered or the stream ends. A wrong size in damaged data never allocates more
+        than the stream has."""
         pieces, held = [self._held], len(self._held)
         while held < size and (
             data := self._stream.read(min(max(size - held, _READ_BYTES), _READ_BYTES_MAX))
@@ -49,7 +51,7 @@ class _Bytes:
         return not self._held
 
     def take(self, size: int) -> bytes:
-        """Return the next bytes. Raise CannotReadAllData if there are fewer."""
+        """Take the next `size` bytes. Raises CannotReadAllData if there are fewer."""
         if len(self._held) < size:
             self._fill(size)
         if len(self._held) < size:
@@ -58,7 +60,7 @@ class _Bytes:
         return taken
 
     def number(self) -> int:
-        """Return the next number of 7 bits a byte. Raise IncorrectData for one that does not end."""
+        """Take the next varint. Raises IncorrectData for one that is too long."""
         result = 0
         for at in range(_VARINT_BYTES):
             byte = self.take(1)[0]
@@ -68,15 +70,15 @@ class _Bytes:
         raise errors.IncorrectData("The data are not Native: a number has more than 64 bits.")
 
     def text(self) -> str:
-        """Return the next text."""
+        """Take the next text, which its number of bytes precedes."""
         return self.take(self.number()).decode("utf-8", "surrogateescape")
 
     def words(self, count: int) -> np.ndarray:
-        """Return the next numbers of 64 bits."""
+        """Take the next `count` 64-bit integers."""
         return np.frombuffer(self.take(8 * count), "<u8").astype(np.int64)
 
     def texts(self, count: int) -> pa.Array:
-        """Return the next texts, each behind its number of bytes."""
+        """Take the next `count` texts, each preceded by its number of bytes."""
         pieces: list[pa.Array] = []
         window = _TEXT_BYTES
         while count:
@@ -92,7 +94,7 @@ class _Bytes:
 
 
 def _skip_prefix(data: _Bytes, data_type: types.DataType) -> None:
-    """Read the versions in front of the values. Raise IncorrectData for an unknown one."""
+    """Read the version numbers before a column's values. Raises IncorrectData for an unknown version."""
     match data_type:
         case types.LowCardinality():
             if data.words(1)[0] != 1:
@@ -117,7 +119,7 @@ def _skip_prefix(data: _Bytes, data_type: types.DataType) -> None:
 
 
 def _values(data: _Bytes, rows: int, data_type: types.DataType) -> pa.Array:
-    """Return the next values of a type. Raise NotSupportedError for states of aggregates."""
+    """Read `rows` values of a type. Raises NotSupportedError for states of aggregates."""
     match data_type:
         case types.Nullable(inner):
             valid = np.frombuffer(data.take(rows), np.uint8) == 0
@@ -152,7 +154,7 @@ def _values(data: _Bytes, rows: int, data_type: types.DataType) -> pa.Array:
 
 
 def _variants(data: _Bytes, rows: int, variant: types.Variant) -> pa.Array:
-    """Return the values of a Variant: the number of each row's alternative, then those of each."""
+    """Read a Variant column: the alternative's number of each row, then the values of each alternative."""
     numbers = np.frombuffer(data.take(rows), np.uint8)
     if ((numbers >= len(variant.alternatives)) & (numbers != NO_ALTERNATIVE)).any():
         raise errors.IncorrectData(f"The data are not Native: {variant} has no such type.")
@@ -166,14 +168,14 @@ def _variants(data: _Bytes, rows: int, variant: types.Variant) -> pa.Array:
 
 
 def _fixed(data: _Bytes, rows: int, data_type: types.DataType) -> np.ndarray:
-    """Return the bytes of the next values of fixed width, shape (rows, width)."""
+    """Read `rows` values of fixed width as bytes, shape (rows, width)."""
     width = byte_width(data_type, "Native")
     return np.frombuffer(data.take(rows * width), np.uint8).reshape(rows, width)
 
 
 def _offsets(data: _Bytes, rows: int) -> np.ndarray:
-    """Return the offsets of lists by where each ends. Raise IncorrectData where one ends before it
-    begins, and for more elements than Arrow's lists take."""
+    """Read the ends of lists and return their offsets. Raises IncorrectData if they descend, or exceed what Arrow's
+    lists can hold."""
     offsets = np.concatenate((np.zeros(1, np.int64), data.words(rows)))
     if (np.diff(offsets) < 0).any():
         raise errors.IncorrectData("The data are not Native: a list ends before it begins.")
@@ -185,7 +187,7 @@ def _offsets(data: _Bytes, rows: int) -> np.ndarray:
 
 
 def _keyed_values(data: _Bytes, rows: int, inner: types.DataType) -> pa.Array:
-    """Return the values of LowCardinality, whose keys come first, in runs of rows."""
+    """Read a LowCardinality column: runs of rows, each with its dictionary and indices."""
     key_type = inner.inner if isinstance(inner, types.Nullable) else inner
     pieces: list[pa.Array] = []
     while rows:
@@ -207,7 +209,7 @@ def _keyed_values(data: _Bytes, rows: int, inner: types.DataType) -> pa.Array:
 
 
 def _head(data: _Bytes) -> tuple[int, int]:
-    """Return the number of columns and of rows of the next block. Raises IncorrectData."""
+    """Read the head of the next block: the numbers of columns and rows. Raises IncorrectData."""
     head = data.number(), data.number()
     if max(head) >= _ROWS_MAX or (head[1] and not head[0]):
         raise errors.IncorrectData("The data are not Native: a block has no such number of rows.")
@@ -215,7 +217,7 @@ def _head(data: _Bytes) -> tuple[int, int]:
 
 
 def _infer(source: Input) -> Structure:
-    """Return the columns of the first block. Raise CannotExtractTableStructure for no data."""
+    """Return the columns of the first block. Raises CannotExtractTableStructure for empty data."""
     data = _Bytes(source.stream)
     if data.is_at_end():
         raise errors.CannotExtractTableStructure(
@@ -234,7 +236,7 @@ def _infer(source: Input) -> Structure:
 
 
 def _read(source: Input) -> Iterator[Rows]:
-    """Yield the rows of a block at a time."""
+    """Yield the rows of one block at a time."""
     data = _Bytes(source.stream)
     while not data.is_at_end():
         count, rows = _head(data)

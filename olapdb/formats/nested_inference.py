@@ -22,11 +22,11 @@ _ARRAY, _TUPLE, _MAP = r"(?s)^\[.*\]$", r"(?s)^\(.*\)$", r"(?s)^\{.*\}$"
 
 
 class _Mixed(Exception):
-    """Values that have no type in common."""
+    """Raised when values have no common type."""
 
 
 def type_of_nested(texts: pa.Array, guess: Guess) -> types.DataType | None:
-    """Return the type of texts that all are arrays, tuples or maps; None where they are not."""
+    """Infer the type of texts that all are arrays, tuples or maps; None if any is something else."""
     if texts.null_count == len(texts) or not all_match(texts, _NESTED):
         return None
     try:
@@ -36,7 +36,7 @@ def type_of_nested(texts: pa.Array, guess: Guess) -> types.DataType | None:
 
 
 def type_of_values(texts: pa.Array, guess: Guess, *, numbers: bool = True) -> types.DataType | None:
-    """Return the type of a column of texts: of nested values, else as of `type_of_texts`."""
+    """Infer the type of a column of texts: a nested type, else as `type_of_texts` does."""
     nested_type = type_of_nested(texts, guess)
     return (
         type_of_texts(texts, numbers=numbers, guess=guess) if nested_type is None else nested_type
@@ -44,7 +44,7 @@ def type_of_values(texts: pa.Array, guess: Guess, *, numbers: bool = True) -> ty
 
 
 def _type_of_literals(texts: pa.Array, guess: Guess) -> types.DataType | None:
-    """Return the type that all literals have; None where all are NULL. Raise _Mixed for others."""
+    """Infer the type that all literals have; None if all are NULL. Raises _Mixed if they have no common type."""
     texts = pc.ascii_trim_whitespace(texts)
     texts = texts.filter(pc.not_equal(pc.ascii_upper(texts), "NULL"))
     if not len(texts):
@@ -71,12 +71,12 @@ def _type_of_literals(texts: pa.Array, guess: Guess) -> types.DataType | None:
 
 
 def _nullable(texts: pa.Array, guess: Guess) -> types.DataType:
-    """Return the type of members, Nullable where it can be."""
+    """Infer the type of elements, Nullable where possible."""
     return types.make_nullable(_type_of_literals(texts, guess) or types.STRING)
 
 
 def _tuple_type(texts: pa.Array, guess: Guess) -> types.DataType:
-    """Return the type of tuples. Raise _Mixed for tuples of several sizes."""
+    """Infer the type of tuples. Raises _Mixed for tuples of several sizes."""
     counts, members = _members(texts, b",")
     width = int(counts[0])
     if not width or (counts != width).any():
@@ -87,8 +87,8 @@ def _tuple_type(texts: pa.Array, guess: Guess) -> types.DataType:
 
 
 def _members(texts: pa.Array, separators: bytes) -> tuple[np.ndarray, pa.Array]:
-    """Return how many members each container has, and all members. Raise _Mixed for brackets that do
-    not pair."""
+    """Return the number of members of each container, and the texts of all members. Raises _Mixed for brackets that
+    do not match."""
     offsets, data = columns.bytes_of(texts)
     outside = outside_strings(data, _QUOTE)
     opens, closes = _OPEN[data] & outside, _CLOSE[data] & outside

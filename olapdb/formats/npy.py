@@ -37,10 +37,10 @@ _TYPES = {
 
 
 class NpyWriter(Writer):
-    """A writer of one column. The number of rows comes first, so that nothing is written before the
-    last row."""
+    """A writer of a .npy file of one column. The header contains the number of rows, so all output comes at the end."""
 
     def __init__(self, header: Header) -> None:
+        """Take the single column of the result."""
         super().__init__(header)
         if len(header.names) != 1:
             raise errors.TooManyColumns(
@@ -56,7 +56,7 @@ class NpyWriter(Writer):
         return b""
 
     def finish(self, ending: Ending) -> bytes:
-        """Return the file. Raise IllegalColumn for arrays of several lengths."""
+        """Return the whole file. Raises IllegalColumn for arrays of several lengths."""
         data_type = self.header.types[0]
         values = pa.concat_arrays(self._pieces) if self._pieces else pa.array([], data_type.arrow)
         shape = [len(values)]
@@ -73,8 +73,8 @@ class NpyWriter(Writer):
 
 
 def _levels(data_type: types.DataType) -> tuple[int, types.DataType]:
-    """Return how many arrays are around the values, and their type. Raise BadArguments for a type
-    that NumPy has not."""
+    """Return the depth of nested arrays and the type of the innermost values. Raises BadArguments for a type that
+    NumPy does not have."""
     depth, inner = 0, data_type
     while isinstance(inner, types.Array):
         depth, inner = depth + 1, inner.inner
@@ -87,7 +87,7 @@ def _levels(data_type: types.DataType) -> tuple[int, types.DataType]:
 
 
 def _described(values: pa.Array, data_type: types.DataType) -> tuple[str, bytes]:
-    """Return how NumPy names the type of the values, and their bytes."""
+    """Return NumPy's descriptor of the values' type, and the values' bytes."""
     if isinstance(data_type, types.String | types.FixedString):
         texts = columns.binary(values)
         lengths = np.diff(columns.bytes_of(texts)[0])
@@ -101,7 +101,7 @@ def _described(values: pa.Array, data_type: types.DataType) -> tuple[str, bytes]
 
 
 def _head(descriptor: str, shape: list[int]) -> bytes:
-    """Return what a file of version 3.0 has in front of its values."""
+    """Return the header of a .npy file of version 3.0."""
     sizes = ",".join(str(size) for size in shape)
     text = f"{{'descr':'{descriptor}','fortran_order':False,'shape':({sizes},),}}"
     used = len(_MAGIC) + 6 + len(text) + 1
@@ -113,7 +113,7 @@ def _head(descriptor: str, shape: list[int]) -> bytes:
 
 
 def _read_head(stream: BinaryIO) -> tuple[np.dtype, tuple[int, ...]]:
-    """Return the type of the values and the shape. Raise IncorrectData for what is no such file."""
+    """Read the header; return the type and the shape. Raises IncorrectData for data that are not a .npy file."""
     start = stream.read(len(_MAGIC) + 2)
     if not start.startswith(_MAGIC) or len(start) < len(_MAGIC) + 2:
         raise errors.IncorrectData("The data are no array of NumPy.")
@@ -139,8 +139,8 @@ def _read_head(stream: BinaryIO) -> tuple[np.dtype, tuple[int, ...]]:
 
 
 def _type_of(kind: np.dtype, shape: tuple[int, ...]) -> types.DataType:
-    """Return the type of the column. Raise BadArguments for what olapdb has not, such as complex
-    numbers."""
+    """Return the column type for a NumPy type and shape. Raises BadArguments for types without an equivalent, such as
+    complex numbers."""
     match = re.fullmatch(r"[<>|=]([a-zA-Z]\d+)", kind.str)
     code = match[1] if match else kind.str
     if kind.kind == "S":
@@ -155,12 +155,12 @@ def _type_of(kind: np.dtype, shape: tuple[int, ...]) -> types.DataType:
 
 
 def _infer(source: Input) -> Structure:
-    """Return the one column of the data, `array`."""
+    """Return the single column of the data, `array`."""
     return ((_COLUMN, _type_of(*_read_head(source.stream))),)
 
 
 def _read(source: Input) -> Iterator[Rows]:
-    """Yield the rows some at a time. Raise CannotReadAllData where there are fewer than the header says."""
+    """Yield the rows in batches. Raises CannotReadAllData if there are fewer than the header says."""
     kind, shape = _read_head(source.stream)
     data_type = _type_of(kind, shape)
     name = source.structure[0][0] if source.structure else _COLUMN
@@ -181,7 +181,7 @@ def _read(source: Input) -> Iterator[Rows]:
 
 
 def _values(read: np.ndarray, data_type: types.DataType) -> pa.Array:
-    """Return the numbers, or the texts without the zero bytes behind them."""
+    """Convert NumPy values to a column; texts lose their trailing zero bytes."""
     while isinstance(data_type, types.Array):
         data_type = data_type.inner
     if isinstance(data_type, types.String):

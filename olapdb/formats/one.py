@@ -10,12 +10,12 @@ from olapdb.types import UINT8
 
 
 def _infer(source: Input) -> Structure:
-    """Return the one column, of which nothing is read."""
+    """Return the single column, `dummy` of type UInt8, whose values are not read from the data."""
     return (("dummy", UINT8),)
 
 
 def _read(source: Input) -> Iterator[Rows]:
-    """Yield a row without any column. Raise BadArguments for columns other than one UInt8."""
+    """Yield one row without columns. Raises BadArguments for wanted columns other than one UInt8."""
     if source.structure is not None and [kind for _, kind in source.structure] != [UINT8]:
         raise errors.BadArguments("Format One has one column, of type UInt8.")
     yield Rows((), (), (), 1)

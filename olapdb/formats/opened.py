@@ -33,9 +33,8 @@ BYTES = (
 
 
 def open_data(format_name: str, path: str, compression: str) -> BinaryIO:
-    """Open a file of the format, without the mark of UTF-8 where it is a text.
-
-    An empty `compression` is that of the ending of the file's name. Raises CannotStat, IncorrectData."""
+    """Open a file of the format for reading, decompressed, without a byte order mark if it is a text format. An empty
+    `compression` means: by the ending of the file's name. Raises CannotStat, IncorrectData."""
     stream = open_input(path, compression or compression_of_path(path))
     if format_name in BYTES:
         return stream
@@ -49,7 +48,7 @@ def open_data(format_name: str, path: str, compression: str) -> BinaryIO:
 
 @contextmanager
 def decoding(format_name: str) -> Iterator[None]:
-    """Raise IncorrectData for what cannot be read or decompressed within."""
+    """Turn errors of reading or decompression inside the context into IncorrectData."""
     try:
         yield
     except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:

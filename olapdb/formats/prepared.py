@@ -28,8 +28,7 @@ _NOT_JSON = ("CSV", "TabSeparated")
 
 
 def read_rows(chosen: Format, source: Input) -> Iterator[Rows]:
-    """Yield the rows of the data as the format's reader does, changed as the settings say.
-
+    """Read the rows of the data, with the input settings for texts of times, Enums, addresses and bad values applied.
     Raises the errors of the reader, and those of texts that are no times."""
     assert chosen.reader is not None
     rows = chosen.reader.read(source)
@@ -44,7 +43,7 @@ Step = Callable[[pa.Array, types.DataType], tuple[pa.Array, types.DataType]]
 
 
 def _changed(rows: Rows, steps: dict[str, Step | None]) -> Rows:
-    """Return the rows with each column of texts changed by its step."""
+    """Apply to each column of texts its step; None leaves the column unchanged."""
     arrays, kinds = list(rows.arrays), list(rows.types)
     for at, name in enumerate(rows.names):
         step = steps.get(name)
@@ -74,7 +73,7 @@ def _of_numbers(chosen: Format, settings: Settings) -> bool:
 
 
 def _is_filled(chosen: Format, inner: types.DataType, settings: Settings) -> bool:
-    """Return whether texts that the type cannot hold become its default."""
+    """Return whether texts that the type cannot hold become its default, by the settings."""
     if isinstance(inner, types.IPv4):
         return settings.boolean("input_format_ipv4_default_on_conversion_error")
     if isinstance(inner, types.IPv6):
@@ -91,7 +90,7 @@ def _times(
     mode: str,
     zone: str,
 ) -> tuple[pa.Array, types.DataType]:
-    """Return times of texts, read as the mode says; NULL stays null."""
+    """Parse texts as times in the mode of date_time_input_format; NULL stays null."""
     valid = texts.is_valid()
     present = texts.drop_null()
     if mode == "basic":
@@ -107,7 +106,7 @@ def _times(
 def _elements(
     texts: pa.Array, kind: types.DataType, target: types.Enum
 ) -> tuple[pa.Array, types.DataType]:
-    """Return the names of the elements whose numbers the texts are; other texts as they are."""
+    """Replace texts that are numbers of the Enum's elements by the elements' names; other texts stay."""
     for number, name in target.texts.items():
         texts = pc.if_else(pc.equal(texts, str(number)), name, texts)
     return texts, kind
@@ -116,7 +115,7 @@ def _elements(
 def _filled(
     texts: pa.Array, kind: types.DataType, target: types.DataType, source: Input
 ) -> tuple[pa.Array, types.DataType]:
-    """Return the values of texts, the type's default for those that it cannot hold; NULL stays null."""
+    """Parse texts; a text that the type cannot hold becomes the type's default; NULL stays null."""
     wanted = types.make_nullable(target)
     values = cast_or_null(texts, types.make_nullable(types.STRING), wanted, source.environment)
     bad = pc.and_(pc.is_null(values), pc.is_valid(texts))

@@ -32,7 +32,7 @@ _ASCII = str.maketrans(
 
 
 def width(text: str) -> int:
-    """Return the columns of a terminal that the text takes."""
+    """Return the number of terminal columns that the text occupies."""
     if not text.isprintable():
         text = _CONTROLS.sub("", text)
     if text.isascii():
@@ -42,9 +42,8 @@ def width(text: str) -> int:
 
 
 def names_to_show(header: Header, room: Sequence[int] | None = None) -> list[str]:
-    """Return the names of the columns; long ones that are no identifiers have `⋯` for their middle.
-
-    `room` is the width of each column's values, which a name may take."""
+    """Return the names to print; long names that are no plain identifiers are shortened by `⋯` in the middle. `room`
+    is the width of each column's values, which a name may always use."""
     cut_to = header.settings.integer("output_format_pretty_max_column_name_width_cut_to")
     spare = header.settings.integer("output_format_pretty_max_column_name_width_min_chars_to_cut")
     if not cut_to:
@@ -58,7 +57,7 @@ def names_to_show(header: Header, room: Sequence[int] | None = None) -> list[str
 
 
 def _cut(name: str, most: int) -> str:
-    """Return a name with `⋯` in the place of its middle, about `most` wide."""
+    """Shorten a name to about `most` columns with `⋯` in place of its middle."""
     ends = [0, *accumulate(map(width, name))]
     head = bisect_right(ends, most // 2) - 1
     tail = bisect_right(ends, ends[-1] - (most - most // 2 - 1)) - 1
@@ -66,16 +65,17 @@ def _cut(name: str, most: int) -> str:
 
 
 class _Kept:
-    """The rows of a result that are shown: some of the first ones and some of the last ones."""
+    """The rows of a result that are printed: the first ones and the last ones."""
 
     def __init__(self, first_max: int, last_max: int) -> None:
+        """Keep at most `first_max` first and `last_max` last rows."""
         self._first_max, self._last_max = first_max, last_max
         self._first: list[pa.RecordBatch] = []
         self._last: list[pa.RecordBatch] = []
         self._rows = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Keep the rows of the next batch that are among the first or the last ones to show; count all."""
+        """Add a batch: keep those of its rows that are among the first or last ones; count all rows."""
         room = max(self._first_max - self._rows, 0)
         if room:
             self._first.append(batch.slice(0, room))
@@ -86,8 +86,7 @@ class _Kept:
                 self._last.pop(0)
 
     def shown(self) -> tuple[pa.RecordBatch | None, int]:
-        """Return the rows to show as one batch, None without rows, and how many are the first
-        ones."""
+        """Return the kept rows as one batch (None without rows), and how many of them are first rows."""
         last = self._last
         surplus = sum(batch.num_rows for batch in last) - self._last_max
         if surplus > 0:
@@ -103,6 +102,7 @@ class VerticalWriter(Writer):
     """A writer of Vertical: a line for each value."""
 
     def __init__(self, header: Header) -> None:
+        """Take the columns of the result."""
         super().__init__(header)
         self._rows_max = header.settings.integer("output_format_pretty_max_rows")
         self._kept = _Kept(self._rows_max, 0)
@@ -129,7 +129,7 @@ class VerticalWriter(Writer):
 
 
 def vertical(header: Header, batch: pa.RecordBatch, *, as_json: bool) -> str:
-    """Return rows in the format Vertical. `as_json` says how nested values are written, see `cells`."""
+    """Format rows as Vertical. `as_json` is the form of nested values, see `cells`."""
     # ClickHouse draws the line as long as the next row's title.
     return "\n".join(
         f"Row {row}:\n{'─' * len(f'Row {row + 1}:')}\n{lines}"
@@ -138,7 +138,7 @@ def vertical(header: Header, batch: pa.RecordBatch, *, as_json: bool) -> str:
 
 
 def _vertical_lines(header: Header, batch: pa.RecordBatch, *, as_json: bool) -> list[str]:
-    """Return the lines of each row: names, and values one below the other."""
+    """Return the lines of each row in Vertical: names with their values, one below the other."""
     shown_names = names_to_show(header)
     widest = max(map(width, shown_names)) + 2
     names = [f"{name}:".ljust(widest + len(name) - width(name)) for name in shown_names]
@@ -155,13 +155,13 @@ def _vertical_lines(header: Header, batch: pa.RecordBatch, *, as_json: bool) -> 
 
 @dataclass(frozen=True)
 class Grid:
-    """The lines of a table: above and below the names, between rows, at the end."""
+    """The lines of a table's frame: above and below the names, between the rows, at the end."""
 
     compact: bool
     space: bool = False
 
     def draw(self, table: _Table) -> str:
-        """Return the table as this format draws it."""
+        """Draw the table in this style."""
         if self.space:
             return _spaced(table)
         return _compact(table) if self.compact else _full(table)
@@ -169,7 +169,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class _Table:
-    """The lines of the values of a table, column by column, and what is needed to draw it."""
+    """A table to draw: the lines of each cell, column by column, and the widths and names."""
 
     names: Sequence[str]
     lines: list[list[list[str]]]
@@ -188,12 +188,12 @@ class _Table:
         return len(self.lines[0])
 
     def padded(self, text: str, column: int, fill: str = " ") -> str:
-        """Return the text as wide as the column, on the side that its type has."""
+        """Pad the text to the column's width, on the left for right-aligned types, else on the right."""
         space = fill * max(self.widths[column] - width(text), 0)
         return space + text if self.right[column] else text + space
 
     def prefix(self, row: int | None) -> str:
-        """Return what stands left of the table: the number of a row, or blanks for None."""
+        """Return the margin left of the table: the row's number, or blanks for None."""
         if not self.number_width:
             return ""
         skipped = self.left_out if row is not None and row >= self.first_rows else 0
@@ -205,13 +205,14 @@ class PrettyWriter(Writer):
     """A writer of the formats that draw a table; `grid` says how."""
 
     def __init__(self, header: Header, grid: Grid) -> None:
+        """Take the columns and the style of the tables."""
         super().__init__(header)
         self._grid = grid
         self._rows_max = header.settings.integer("output_format_pretty_max_rows")
         self._kept = _Kept((self._rows_max + 1) // 2, self._rows_max // 2)
 
     def write(self, batch: pa.RecordBatch) -> bytes:
-        """Keep the first and the last rows; return nothing."""
+        """Keep the first and the last rows to print; return nothing."""
         self._kept.add(batch)
         return b""
 
@@ -226,8 +227,8 @@ class PrettyWriter(Writer):
         return text.encode("utf-8", "surrogateescape")
 
     def _draw(self, batch: pa.RecordBatch, first_rows: int, rows: int) -> str:
-        """Return the batch as a table, or as Vertical shows it where it is too wide. `rows` counts
-        also those that are left out behind the `first_rows` first ones."""
+        """Draw the batch as a table, or as Vertical if the table would be too wide. `rows` is the total number of
+        rows, including those omitted after the first `first_rows`."""
         header, settings = self.header, self.header.settings
         texts, is_cut = cut_cells(cells(batch, header, as_json=True), settings)
         several = settings.boolean("output_format_pretty_multiline_fields")
@@ -262,12 +263,13 @@ class PrettyWriter(Writer):
         return text
 
     def _number_width(self, rows: int) -> int:
-        """Return the width of the numbers of rows; 0 without such."""
+        """Return the width of the column of row numbers; 0 if row numbers are off."""
         numbered = self.header.settings.boolean("output_format_pretty_row_numbers")
         return len(str(rows)) + 2 if numbered else 0
 
     def _is_vertical(self, values: list[list[list[str]]], widths: Sequence[int], rows: int) -> bool:
-        """Return whether a table of few rows and these widths is too wide, or has lines in values."""
+        """Return whether to use Vertical: rows and columns are within the setting's limits, and the table is too wide
+        or a value has several lines."""
         settings = self.header.settings
         prefix = "output_format_pretty_fallback_to_vertical"
         if not settings.boolean(prefix) or rows > settings.integer(f"{prefix}_max_rows_per_chunk"):
@@ -278,7 +280,7 @@ class PrettyWriter(Writer):
 
 
 def _ascii_line(line: str) -> str:
-    """Return a line of a table with its frame in ASCII; texts between the bars stay."""
+    """Replace the frame characters of a line by ASCII; the text between the bars stays."""
     if not line.lstrip(" 0123456789.").startswith("│"):
         return line.translate(_ASCII)
     return line.replace("│", "|")
@@ -287,7 +289,7 @@ def _ascii_line(line: str) -> str:
 def cut_cells(
     texts: list[list[str]], settings: Settings
 ) -> tuple[list[list[str]], list[list[bool]]]:
-    """Return the values with those cut that are wider than the settings say, and which are."""
+    """Cut cells that are wider than the settings allow; return the cells and a mask of those that were cut."""
     most = settings.integer("output_format_pretty_max_value_width")
     alone = len(texts) == 1 and len(texts[0]) == 1
     if not most or (
@@ -300,14 +302,14 @@ def cut_cells(
 
 
 def _head(text: str, most: int) -> str:
-    """Return the start of a text, at most `most` wide."""
+    """Return the longest start of a text that is at most `most` columns wide."""
     ends = [0, *accumulate(map(width, text))]
     return text[: bisect_right(ends, most) - 1]
 
 
 def _row_lines(table: _Table, row: int, bars: tuple[str, str, str]) -> str:
-    """Return the lines of one row between vertical bars: left, between and right. Where a value goes
-    on in the next line there is an arrow in the margins."""
+    """Return the lines of one row between the vertical bars (left, middle, right). An arrow in the margin marks a
+    value that continues on the next line."""
     left, between, right = bars
     split = [column[row] for column in table.lines]
     text = ""
@@ -325,7 +327,7 @@ def _row_lines(table: _Table, row: int, bars: tuple[str, str, str]) -> str:
 
 
 def _body(table: _Table, bars: tuple[str, str, str], between: str = "") -> str:
-    """Return all rows with `between` between them, and a dashed line for those that are left out."""
+    """Return all rows, with the line `between` between them, and a dashed line in place of omitted rows."""
     rows = [_row_lines(table, row, bars) for row in range(table.rows)]
     if not table.left_out or table.first_rows == table.rows:
         return between.join(rows)
@@ -338,13 +340,13 @@ def _body(table: _Table, bars: tuple[str, str, str], between: str = "") -> str:
 
 
 def _edge(table: _Table, marks: str, line: str) -> str:
-    """Return a horizontal line; `marks` are its left, middle and right crossing."""
+    """Return a horizontal frame line; `marks` are its left, middle and right crossing, `line` its fill."""
     spans = [line * (size + 2) for size in table.widths]
     return table.prefix(None) + marks[0] + marks[1].join(spans) + marks[2] + "\n"
 
 
 def _named_edge(table: _Table, marks: str) -> str:
-    """Return a line with the columns' names in it, as PrettyCompact has them."""
+    """Return a frame line that contains the column names, for PrettyCompact."""
     spans = [f"─{table.padded(name, at, '─')}─" for at, name in enumerate(table.names)]
     return table.prefix(None) + marks[0] + marks[1].join(spans) + marks[2] + "\n"
 

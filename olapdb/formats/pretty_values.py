@@ -21,8 +21,8 @@ from olapdb.functions.kernels import columns
 def cells(
     batch: pa.RecordBatch, header: Header, as_json: bool = False, *, indented: bool = False
 ) -> list[list[str]]:
-    """Return the values of the batch as texts, column by column. `as_json`: tuples with names are
-    JSON, if output_format_pretty_named_tuples_as_json is on. `indented`: values of JSON have a line for each path."""
+    """Format the values of the batch as texts, column by column. `as_json`: named tuples are JSON, if
+    output_format_pretty_named_tuples_as_json is on. `indented`: values of type JSON take a line for each path."""
     as_json = as_json and header.settings.boolean("output_format_pretty_named_tuples_as_json")
     ascii_only = header.settings.text("output_format_pretty_grid_charset") == "ASCII"
     null = "NULL" if ascii_only else NULL_WORD
@@ -40,7 +40,7 @@ def cells(
 
 
 def _has_names(data_type: types.DataType) -> bool:
-    """Return whether the type is, or has within, a tuple with names."""
+    """Return whether the type is or contains a named tuple."""
     match types.plain(data_type):
         case types.Tuple(elements=elements, names=names):
             return bool(names) or any(map(_has_names, elements))
@@ -81,20 +81,20 @@ def _with_json(column: pa.Array, data_type: types.DataType, header: Header) -> p
 
 
 def _nested(column: pa.Array, data_type: types.DataType, header: Header) -> pa.Array:
-    """Return elements of a container as texts."""
+    """Format the elements of a container as texts."""
     if not _has_names(data_type):
         return quoted(column, data_type, header)
     return with_null(_with_json(column, data_type, header), "NULL")
 
 
 def _list(offsets: np.ndarray, texts: pa.Array, opening: str, closing: str) -> pa.Array:
-    """Return lists of texts between brackets."""
+    """Join the texts of each list with commas between brackets."""
     inside = pc.binary_join(columns.lists_from(offsets, texts), ",")
     return pc.binary_join_element_wise(opening, inside, closing, "")
 
 
 def readings(batch: pa.RecordBatch, header: Header) -> list[list[str]]:
-    """Return for each value, column by column, the comment behind a large number; "" for others."""
+    """Return for each value, column by column, the comment that makes a large number readable; "" for other values."""
     large = header.settings.integer("output_format_pretty_single_large_number_tip_threshold")
     return [
         _readings_of(column, types.plain(data_type), large)
@@ -103,7 +103,8 @@ def readings(batch: pa.RecordBatch, header: Header) -> list[list[str]]:
 
 
 def _readings_of(column: pa.Array, data_type: types.DataType, large: int) -> list[str]:
-    """Return the comments behind the numbers of a column that are above `large`; 0: behind none."""
+    """Return the comments for the numbers of a column above `large`; "" for others. A `large` of 0 turns comments
+    off."""
     if not large or not isinstance(data_type, types.Integer | types.Float | types.Decimal):
         return [""] * len(column)
     if data_type == types.UINT64:

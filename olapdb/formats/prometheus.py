@@ -16,11 +16,11 @@ _KINDS = ("counter", "gauge", "histogram", "summary", "untyped")
 
 
 class PrometheusWriter(Writer):
-    """A writer of Prometheus: rows of one name that follow each other are one metric.
-
-    Raises BadArguments for columns that are not those of a metric."""
+    """A writer of the Prometheus text format: consecutive rows of one name are one metric. Raises BadArguments if the
+    columns are not those of a metric."""
 
     def __init__(self, header: Header) -> None:
+        """Check that the columns are those of a metric."""
         super().__init__(header)
         known = dict(zip(header.names, header.types, strict=True))
         for name in ("name", "value"):
@@ -55,7 +55,7 @@ class PrometheusWriter(Writer):
         return b""
 
     def finish(self, ending: Ending) -> bytes:
-        """Return the metrics, an empty line behind each."""
+        """Return the texts of all metrics, each followed by an empty line."""
         pieces = []
         for name, rows in groupby(self._rows, lambda row: row["name"]):
             pieces.append(_metric(str(name), list(rows)))
@@ -63,7 +63,7 @@ class PrometheusWriter(Writer):
 
 
 def _metric(name: str, rows: list[dict[str, str | list[tuple[str, str]] | None]]) -> str:
-    """Return the text of a metric. Raises BadArguments for an unknown type."""
+    """Return the text of a metric, given its rows. Raises BadArguments for an unknown metric type."""
     lines = []
     if explained := rows[0].get("help"):
         lines.append(f"# HELP {name} {_escaped(str(explained))}")
@@ -85,12 +85,12 @@ def _metric(name: str, rows: list[dict[str, str | list[tuple[str, str]] | None]]
 
 
 def _escaped(text: str) -> str:
-    """Return a text on one line."""
+    """Escape a text so that it stays on one line."""
     return text.replace("\\", "\\\\").replace("\n", "\\n")
 
 
 def _number(text: str) -> str:
-    """Return a number as Prometheus writes it."""
+    """Format a number as Prometheus writes it, such as +Inf or NaN."""
     return {"nan": "NaN", "inf": "+Inf", "-inf": "-Inf"}.get(text, text)
 
 

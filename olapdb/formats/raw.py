@@ -33,7 +33,7 @@ class RawWriter(Writer):
 
 
 def _bytes(column: pa.Array, data_type: types.DataType) -> pa.Array:
-    """Return the bytes of values; NULL is nothing. Raise UnsupportedMethod for containers."""
+    """Return the bytes of values; NULL gives no bytes. Raises UnsupportedMethod for containers."""
     if isinstance(data_type, types.String | types.FixedString):
         return columns.binary(column).fill_null(b"")
     if isinstance(data_type, types.Array | types.Map | types.Tuple | types.AggregateFunction):
@@ -51,7 +51,7 @@ def _bytes(column: pa.Array, data_type: types.DataType) -> pa.Array:
 
 
 def _infer(source: Input) -> Structure:
-    """Return the one column of RawBLOB."""
+    """Return the single String column of RawBLOB."""
     return (("raw_blob", types.STRING),)
 
 

@@ -12,11 +12,9 @@ _BY_CHARACTER = ("CSV", "TabSeparated", "TSKV", "JSON", "PrettyJSON")
 def refusal_of(
     error: errors.DataError, format_name: str, column_type: DataType | None, is_last: bool
 ) -> errors.DataError:
-    """Return the error of a value as a reader of the format names it.
-
-    A reader takes the characters that belong to a value, `12` of `12x`, and then misses what must
-    follow: the end of the line behind the last column of CSV, else a delimiter or a quote. `is_last`
-    says whether the column is the last one."""
+    """Return the error for a bad value as ClickHouse's reader of the format names it. That reader takes the
+    characters that fit a value, `12` of `12x`, and then misses a line end (last column of CSV), a delimiter or a
+    quote. `is_last`: the column is the last one."""
     if type(error) is not errors.CannotParse or not format_name.startswith(_BY_CHARACTER):
         return error
     kind: type[errors.DataError] = errors.CannotParseInput

@@ -78,7 +78,7 @@ def formats() -> tuple[Format, ...]:
 
 @cache
 def _by_name() -> Mapping[str, Format]:
-    """Return the formats by name and by other names, in lower case."""
+    """Return the formats by lower-case name and alias."""
     return MappingProxyType(
         {
             name.lower(): data_format
@@ -89,7 +89,7 @@ def _by_name() -> Mapping[str, Format]:
 
 
 def find_format(name: str) -> Format:
-    """Return the format of a name, in any case. Raise UnknownFormat, with the nearest name."""
+    """Return the format by its name in any case. Raises UnknownFormat with the nearest name."""
     named = _by_name().get(name.lower())
     if named is None:
         names = {known: data_format.name for known, data_format in _by_name().items()}
@@ -106,9 +106,8 @@ _READ_BY_CLICKHOUSE = ("DWARF", "MySQLDump", "ParquetMetadata")
 
 
 def find_output(name: str) -> Format:
-    """Return the format of a name for rows that are written.
-
-    Raises UnknownFormat, and FormatNotForOutput for what only ClickHouse reads."""
+    """Return the format `name` for output. Raises UnknownFormat, and FormatNotForOutput for a format that is only
+    read."""
     if name.lower() in (name_there.lower() for name_there in _READ_BY_CLICKHOUSE):
         raise FormatNotForOutput(
             f"Format {name} is only read, and that by ClickHouse alone.",
@@ -118,7 +117,7 @@ def find_output(name: str) -> Format:
 
 
 def writer_of(name: str, header: Header) -> Writer:
-    """Return a writer of the format. Raise FormatNotForOutput for one that is only read."""
+    """Return a new writer of the format. Raises FormatNotForOutput for a format that is only read."""
     data_format = find_output(name)
     if data_format.writer is None:
         raise FormatNotForOutput(f"Format {data_format.name} is only read.")
@@ -126,7 +125,7 @@ def writer_of(name: str, header: Header) -> Writer:
 
 
 def reader_of(name: str) -> Reader:
-    """Return the reader of the format. Raise FormatNotForInput for one that is only written."""
+    """Return the reader of the format. Raises FormatNotForInput for a format that is only written."""
     data_format = find_format(name)
     if data_format.reader is None:
         raise FormatNotForInput(
@@ -140,12 +139,13 @@ _COMPRESSIONS = {"gz": "gzip", "bz2": "bz2", "xz": "xz", "lzma": "xz", "zst": "z
 
 
 def compression_of_path(path: str) -> str:
-    """Return the compression that the ending of a file's name says, "none" for any other."""
+    """Return the compression by the ending of a file name; "none" for an unknown ending."""
     return _COMPRESSIONS.get(path.rpartition(".")[2].lower(), "none")
 
 
 def format_of_path(path: str) -> Format | None:
-    """Return the format that the ending of a file's name says, also behind one of a compression."""
+    """Return the format by the ending of a file name, before an ending of a compression if there is one; None if
+    unknown."""
     stem = path if compression_of_path(path) == "none" else path.rpartition(".")[0]
     ending = stem.rpartition(".")[2].lower()
     return next((data_format for data_format in formats() if ending in data_format.endings), None)

@@ -35,11 +35,12 @@ class RowBinaryWriter(Writer):
     """A writer of RowBinary. `head_lines`: 1 for names in front, 2 for types too."""
 
     def __init__(self, header: Header, head_lines: int = 0) -> None:
+        """Take the columns; `head_lines` as for the class."""
         super().__init__(header)
         self._head_lines = head_lines
 
     def start(self) -> bytes:
-        """Return the number of columns, their names and types, as the format has them."""
+        """Return the number of columns, their names and their types, as far as the format has them."""
         if not self._head_lines:
             return b""
         heads = (self.header.names, [t.name for t in self.header.types])[: self._head_lines]
@@ -52,12 +53,12 @@ class RowBinaryWriter(Writer):
         return body(self.rows(batch))
 
     def rows(self, batch: pa.RecordBatch) -> pa.Array:
-        """Return the bytes of each row. Raise NotSupportedError for a type without such."""
+        """Return the bytes of each row. Raises NotSupportedError for a type that RowBinary cannot express."""
         pairs = zip(batch.columns, self.header.types, strict=True)
         return joined([self._column(column, data_type) for column, data_type in pairs])
 
     def _column(self, column: pa.Array, data_type: types.DataType) -> pa.Array:
-        """Return the bytes of each value of a column; a JSON is its text where the setting says so."""
+        """Encode the values of a column; a JSON is written as its text if the setting says so."""
         if self.header.settings.boolean("output_format_binary_write_json_as_string"):
             text = with_json_as_text(data_type)
             if text != data_type:
@@ -67,7 +68,7 @@ class RowBinaryWriter(Writer):
 
 
 def encoded(array: pa.Array, data_type: types.DataType) -> pa.Array:
-    """Return the bytes of each value. Raise NotSupportedError for states of aggregates."""
+    """Encode each value. Raises NotSupportedError for states of aggregates."""
     match data_type:
         case types.Nullable(inner):
             return _nullable(array, inner)
@@ -105,7 +106,7 @@ def encoded(array: pa.Array, data_type: types.DataType) -> pa.Array:
 
 
 def _of_kinds(parts: Iterable[TypedRows], rows: int) -> pa.Array:
-    """Return the bytes of values of several types, each behind those of its type; NULL for other rows."""
+    """Encode values of several types by row, each preceded by the bytes of its type; rows without a value are NULL."""
     pieces, places = [], []
     for part in parts:
         values = encoded(part.values(), part.type)
@@ -116,8 +117,8 @@ def _of_kinds(parts: Iterable[TypedRows], rows: int) -> pa.Array:
 
 
 def _objects(array: pa.Array, data_type: types.Json) -> pa.Array:
-    """Return the number of paths of each object, each with its name and its value, behind the value's type where the
-    column does not say it."""
+    """Encode JSON objects: the number of paths, then each path's name and value; a value on a path without a declared
+    type is preceded by its type."""
     entries = entries_of(array)
     named = pc.is_in(entries.paths, pa.array([path for path, _ in data_type.typed], pa.string()))
     free = pc.if_else(named, pa.scalar(None, pa.string()), entries.types)
@@ -132,7 +133,7 @@ def _objects(array: pa.Array, data_type: types.Json) -> pa.Array:
 
 
 def _nullable(array: pa.Array, inner: types.DataType) -> pa.Array:
-    """Return a byte 1 for NULL, a byte 0 and the value for others."""
+    """Encode NULL as a byte 1, other values as a byte 0 and the value."""
     if array.null_count == len(array):
         return pa.repeat(pa.scalar(b"\x01"), len(array))
     present = encoded(array.drop_null() if array.null_count else array, inner)
@@ -146,7 +147,7 @@ def _nullable(array: pa.Array, inner: types.DataType) -> pa.Array:
 
 
 def _variants(array: pa.Array, variant: types.Variant) -> pa.Array:
-    """Return the number of the alternative and its value; a byte 255 for NULL."""
+    """Encode a Variant as the alternative's number and the value; NULL as a byte 255."""
     pieces = [
         pc.binary_join_element_wise(
             pa.scalar(bytes((alternative.place,))),
@@ -160,7 +161,7 @@ def _variants(array: pa.Array, variant: types.Variant) -> pa.Array:
 
 
 def _lists(offsets: np.ndarray, elements: pa.Array) -> pa.Array:
-    """Return the number of elements of each list, and their bytes."""
+    """Encode each list: the number of elements, then their bytes."""
     starts, data = columns.bytes_of(elements)
     first = offsets[0] if len(offsets) else 0
     bounds = starts[offsets - first] if len(elements) else np.zeros(len(offsets), np.int64)
@@ -168,7 +169,7 @@ def _lists(offsets: np.ndarray, elements: pa.Array) -> pa.Array:
 
 
 def varints(numbers: np.ndarray) -> pa.Array:
-    """Return numbers in groups of 7 bits, the lowest first, all but the last with the high bit."""
+    """Encode numbers as varints: groups of 7 bits, lowest first, with the high bit set in all but the last."""
     shifts = np.arange(_VARINT_BYTES, dtype=np.uint64) * np.uint64(7)
     groups = numbers.astype(np.uint64)[:, None] >> shifts
     used = groups > 0

@@ -24,7 +24,7 @@ _DECIMAL_BYTES = ((9, 4), (18, 8), (38, 16), (76, 32))
 
 
 def with_json_as_text(data_type: types.DataType) -> types.DataType:
-    """Return the type with String in place of each JSON; the paths of JSON are not parts of it."""
+    """Return the type with each JSON in it replaced by String; the typed paths of a JSON are not touched."""
     match data_type:
         case types.Json():
             return types.STRING
@@ -44,7 +44,7 @@ def with_json_as_text(data_type: types.DataType) -> types.DataType:
 
 
 def _ends(block: ByteBlock, at: np.ndarray, data_type: types.DataType) -> np.ndarray:
-    """Return the position behind the value that begins at each position."""
+    """Return for each position the position after the value of this type that begins there."""
     match data_type:
         case types.Nullable(inner):
             behind = block.moved(at, 1)
@@ -81,8 +81,7 @@ def _element(data_type: types.Array | types.Map) -> types.DataType:
 
 
 def texts_at_start(data: bytes, count: int) -> tuple[pa.Array, int]:
-    """Return the first texts of the data, at most `count`, and how many bytes they have: whole ones
-    alone."""
+    """Read up to `count` texts from the start of the data; return the complete ones and their total number of bytes."""
     block = ByteBlock.of(data)
     at, end = row_starts(block, partial(_ends, data_type=types.STRING), "RowBinary")
     if len(at) > count:
@@ -91,8 +90,8 @@ def texts_at_start(data: bytes, count: int) -> tuple[pa.Array, int]:
 
 
 def byte_width(data_type: types.DataType, format_name: str = "RowBinary") -> int:
-    """Return the bytes of a value of a type of fixed width. Raise NotSupportedError for states, and
-    for values that have types of their own."""
+    """Return the number of bytes of a fixed-width type. Raises NotSupportedError for states of aggregates, and for
+    types whose values have types of their own."""
     match data_type:
         case types.Json():
             raise errors.NotSupportedError(
@@ -129,7 +128,7 @@ def byte_width(data_type: types.DataType, format_name: str = "RowBinary") -> int
 
 
 def _values(block: ByteBlock, at: np.ndarray, data_type: types.DataType) -> pa.Array:
-    """Return the values that begin at the positions."""
+    """Decode the values at the positions."""
     match data_type:
         case types.Nullable(inner):
             valid = block.data[at] != 1
@@ -173,7 +172,7 @@ def _values(block: ByteBlock, at: np.ndarray, data_type: types.DataType) -> pa.A
 def _elements(
     block: ByteBlock, at: np.ndarray, data_type: types.Array | types.Map
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the offsets of lists, and where each of their elements begins."""
+    """Return the offsets of lists, and the position of each of their elements."""
     counts, behind = block.numbers(at)
     offsets = columns.offsets_from_counts(counts)
     parents = columns.parents_of(offsets)
@@ -183,7 +182,7 @@ def _elements(
 
 
 def _extended(rows: np.ndarray, width: int, *, signed: bool) -> np.ndarray:
-    """Return little-endian numbers with as many bytes as `width`; shape (rows, width)."""
+    """Extend little-endian numbers to `width` bytes, with the sign if `signed`; shape (rows, width)."""
     missing = width - rows.shape[1]
     if not missing:
         return rows
@@ -192,7 +191,7 @@ def _extended(rows: np.ndarray, width: int, *, signed: bool) -> np.ndarray:
 
 
 def scalars_of(rows: np.ndarray, data_type: types.DataType) -> pa.Array:
-    """Return values of fixed width by their bytes, shape (rows, width). Raises UnknownElementOfEnum."""
+    """Decode fixed-width values from their bytes, shape (rows, width). Raises UnknownElementOfEnum."""
     arrow = data_type.arrow
     match data_type:
         case types.Boolean():
@@ -231,7 +230,7 @@ def scalars_of(rows: np.ndarray, data_type: types.DataType) -> pa.Array:
 
 
 def _number(stream: BinaryIO) -> int:
-    """Return the number of 7 bits a byte that the stream begins with. Raises AttemptToReadAfterEof."""
+    """Read a varint from the stream. Raises AttemptToReadAfterEof."""
     result = 0
     for at in range(_VARINT_BYTES):
         byte = _exactly(stream, 1)[0]
@@ -242,7 +241,7 @@ def _number(stream: BinaryIO) -> int:
 
 
 def _exactly(stream: BinaryIO, size: int) -> bytes:
-    """Return the next bytes of the stream. Raise AttemptToReadAfterEof if there are fewer."""
+    """Read exactly `size` bytes of the stream. Raises AttemptToReadAfterEof if there are fewer."""
     data = stream.read(size)
     if len(data) < size:
         raise errors.AttemptToReadAfterEof("The data end within their names or types.")
@@ -250,7 +249,7 @@ def _exactly(stream: BinaryIO, size: int) -> bytes:
 
 
 def _head(source: Input, head_lines: int) -> Head | None:
-    """Read the number of columns, their names, and types; None for data without them."""
+    """Read the number of columns, their names, and with `head_lines` 2 their types; None with `head_lines` 0."""
     if not head_lines:
         return None
     count = _number(source.stream)
@@ -274,9 +273,8 @@ def _infer(source: Input, head_lines: int) -> Structure:
 
 
 def _read(source: Input, head_lines: int, has_flags: bool) -> Iterator[Rows]:
-    """Yield the rows of a block at a time. Raises CannotReadAllData for a row without its end.
-
-    `has_flags`: a byte in front of each value is 1 where the default of the column stands for it."""
+    """Yield the rows of one block at a time. `has_flags`: each value is preceded by a byte that is 1 if the column's
+    default stands for it. Raises CannotReadAllData for an incomplete last row."""
     head = _head(source, head_lines)
     wanted = dict(source.structure or ())
     names = tuple(wanted) if head is None else head.names
@@ -304,7 +302,7 @@ def _read(source: Input, head_lines: int, has_flags: bool) -> Iterator[Rows]:
 
 
 def _known(wanted: dict[str, types.DataType], name: str) -> types.DataType:
-    """Return the type of a column. Raise IncorrectData for one whose bytes cannot be skipped."""
+    """Return the type of a column. Raises IncorrectData for an unknown column, whose bytes cannot be skipped."""
     if name not in wanted:
         raise errors.IncorrectData(
             f"Nothing says the type of the column {name} of the data.",
@@ -314,8 +312,8 @@ def _known(wanted: dict[str, types.DataType], name: str) -> types.DataType:
 
 
 def binary_reader(head_lines: int, *, has_flags: bool = False) -> Reader:
-    """Return the reader of RowBinary; `head_lines`: 1 for names in front, 2 for types too.
-    `has_flags`: a byte in front of each value says whether the column's default stands for it."""
+    """Return the reader of RowBinary. `head_lines`: 1 for names first, 2 for names and types. `has_flags`: each value
+    is preceded by a byte that is 1 if the column's default stands for it."""
     return Reader(
         partial(_infer, head_lines=head_lines),
         partial(_read, head_lines=head_lines, has_flags=has_flags),

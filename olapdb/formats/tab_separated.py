@@ -27,6 +27,7 @@ class TabWriter(Writer):
     """A writer of TabSeparated. `head_lines`: 1 for names, 2 for types too; `raw`: no escapes."""
 
     def __init__(self, header: Header, head_lines: int = 0, raw: bool = False) -> None:
+        """Take the columns; `head_lines` and `raw` as for the class."""
         super().__init__(header)
         self._head_lines = head_lines
         self._raw = raw
@@ -35,7 +36,7 @@ class TabWriter(Writer):
         self._null = header.settings.text("format_tsv_null_representation")
 
     def start(self) -> bytes:
-        """Return the lines of names and of types that the format has."""
+        """Return the lines of names and of types, as far as the format has them."""
         lines = (self.header.names, [t.name for t in self.header.types])[: self._head_lines]
         escape = str if self._raw else tab_escaped_name
         return "".join("\t".join(map(escape, line)) + self._end for line in lines).encode()
@@ -64,13 +65,13 @@ class TabWriter(Writer):
         return joined_rows(self.texts(batch), "\t", "", self._end)
 
     def finish(self, ending: Ending) -> bytes:
-        """Return the totals and the extremes, as far as there are any, each behind an empty line."""
+        """Return the totals and the extremes, those that exist, each after an empty line."""
         end = self._end.encode()
         return b"".join(end + self.write(rows) for rows in ending.rows_behind)
 
 
 def _layout(head_lines: int, raw: bool, source: Input) -> Lines:
-    """Return how the lines of a TabSeparated format are read with the settings."""
+    """Return the layout of the lines of a TabSeparated format under the settings."""
     return Lines(
         separator="\t",
         head_lines=head_lines,
@@ -131,12 +132,12 @@ def _tab_formats() -> Iterator[Format]:
 
 
 def _infer_line(source: Input) -> Structure:
-    """Return the one column of LineAsString."""
+    """Return the single String column of LineAsString."""
     return (("line", STRING),)
 
 
 def _read_line(source: Input) -> Iterator[Rows]:
-    """Yield the lines as texts, as they are. Raise IncorrectQuery for several columns."""
+    """Yield the lines unchanged as texts. Raises IncorrectQuery for several wanted columns."""
     if source.structure is not None and len(source.structure) != 1:
         raise IncorrectQuery("LineAsString is for a single column of type String.")
     return read_lines(source, Lines(separator="", escapes=False, null=None))

@@ -22,14 +22,15 @@ _OF_RESULT_TEXTS = ("data", "totals", "min", "max")
 
 @dataclass(frozen=True)
 class _Template:
-    """A template: the texts around its places, one more than these, and each place's name and rule."""
+    """A parsed template. `texts` surround its places and are one more than these; each place has a name and an
+    escaping rule."""
 
     texts: tuple[str, ...]
     places: tuple[tuple[str, str], ...]
 
 
 def _parse(text: str) -> _Template:
-    """Return the template of a text with `${name:rule}` in it; `$$` is a dollar sign."""
+    """Parse a template with places `${name:rule}`; `$$` is a dollar sign."""
     texts, places, at = [""], [], 0
     for match in _PLACE.finditer(text):
         texts[-1] += text[at : match.start()]
@@ -49,6 +50,7 @@ class TemplateWriter(Writer):
     Raises InvalidTemplate, BadArguments for an unknown rule, NotFoundColumnInBlock."""
 
     def __init__(self, header: Header) -> None:
+        """Parse the templates of the settings and match their places to the columns."""
         super().__init__(header)
         settings = header.settings
         self._row = _parse(settings.text("format_template_row_format"))
@@ -65,23 +67,23 @@ class TemplateWriter(Writer):
         self._has_rows = False
 
     def start(self) -> bytes:
-        """Return what stands before the rows."""
+        """Return the text before the rows."""
         return self._result.texts[0].encode()
 
     def write(self, batch: pa.RecordBatch) -> bytes:
-        """Return the rows with what stands between them."""
+        """Return the rows with the delimiter between them."""
         text = body(joined_rows([self.rows(batch)], "", self._between))
         is_first, self._has_rows = not self._has_rows, True
         return text[len(self._between.encode()) :] if is_first else text
 
     def finish(self, ending: Ending) -> bytes:
-        """Return what stands behind the rows."""
+        """Return the text after the rows."""
         places = [b"", *(self._place(name, ending) for name, _ in self._result.places[1:])]
         texts = [text.encode() for text in self._result.texts[1:]]
         return b"".join(place + text for place, text in zip(places, texts, strict=True))
 
     def rows(self, batch: pa.RecordBatch) -> pa.Array:
-        """Return each row as its template says."""
+        """Return each row, formatted by the row template."""
         texts: list[pa.Array | str] = [self._row.texts[0]]
         for at, rule, text in zip(self._columns, self._rules, self._row.texts[1:], strict=True):
             column, data_type = batch.column(at), self.header.types[at]
@@ -89,7 +91,8 @@ class TemplateWriter(Writer):
         return joined_rows(texts, "")
 
     def _column(self, name: str) -> int:
-        """Return the place of a column that the template names, or gives the place of."""
+        """Return the position of a column that a place gives by name, or by number from 0. Raises
+        NotFoundColumnInBlock."""
         if name in self.header.names:
             return self.header.names.index(name)
         if name.isdigit() and int(name) < len(self.header.names):
@@ -99,8 +102,8 @@ class TemplateWriter(Writer):
         )
 
     def _check_result(self) -> None:
-        """Raise InvalidTemplate for a template of the result that has no rows, or something else
-        than there is."""
+        """Check the places of the result template. Raises InvalidTemplate unless its first place is `${data}`,
+        SyntaxError for an unknown place, and the errors of `_checked_rule`."""
         names = [name for name, _ in self._result.places]
         for name, rule in self._result.places:
             if name not in _OF_RESULT:
@@ -113,7 +116,7 @@ class TemplateWriter(Writer):
             raise errors.InvalidTemplate("${data} must be the first part of the result's template.")
 
     def _place(self, name: str, ending: Ending) -> bytes:
-        """Return what stands at a place of the result."""
+        """Return the text for a place of the result template, such as the totals or the number of rows."""
         limited = None if ending.statistics is None else ending.statistics.rows_before_limit
         match name:
             case "totals" if ending.totals is not None:
@@ -135,7 +138,7 @@ class TemplateWriter(Writer):
 
 
 def _checked_rule(name: str, rule: str) -> str:
-    """Return the rule. Raise InvalidTemplate if there is none, BadArguments for an unknown one."""
+    """Return the rule unchanged. Raises InvalidTemplate if it is empty, BadArguments if it is unknown."""
     if not rule or rule == "None":
         raise errors.InvalidTemplate(
             f"Serialization type for column {name} is not specified.",
@@ -149,7 +152,7 @@ def _checked_rule(name: str, rule: str) -> str:
 
 
 def _refuse_input(source: Input) -> Never:
-    """Raise BadArguments: ClickHouse reads Template by files alone, which olapdb does not."""
+    """Raise BadArguments: ClickHouse reads Template only with template files, which olapdb does not support."""
     raise errors.BadArguments(
         "The format Template requires a schema, a file that format_template_row names.",
         hint="olapdb writes Template. Regexp and CustomSeparated read such data.",

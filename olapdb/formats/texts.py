@@ -35,7 +35,7 @@ def is_text(data_type: types.DataType) -> bool:
 
 
 def shown(array: pa.Array, data_type: types.DataType, header: Header) -> pa.Array:
-    """Return the values as texts at top level; NULL is null. Bool is written as the settings say."""
+    """Format values as top-level texts; NULL is null. Bools are written as the settings say."""
     if isinstance(types.plain(data_type), types.Boolean):
         true = header.settings.text("bool_true_representation")
         return pc.if_else(array, true, header.settings.text("bool_false_representation"))
@@ -46,7 +46,7 @@ def shown(array: pa.Array, data_type: types.DataType, header: Header) -> pa.Arra
 
 
 def quoted(array: pa.Array, data_type: types.DataType, header: Header) -> pa.Array:
-    """Return the values as SQL writes them: strings and times quoted, NULL as the word."""
+    """Format values as in SQL: strings and times quoted, NULL as the word."""
     return display_nested(array, data_type, header.environment.zone, style_of(header))
 
 
@@ -54,7 +54,7 @@ _DIGITS_MAX = 100
 
 
 def style_of(header: Header) -> Style:
-    """Return how the settings say that times, numbers and quotes are written. Raises BadArguments."""
+    """Return the style of times, numbers and quotes that the settings give. Raises BadArguments."""
     settings = header.settings
     if (digits := settings.integer("output_format_float_precision")) > _DIGITS_MAX:
         raise errors.BadArguments(
@@ -75,7 +75,7 @@ def style_of(header: Header) -> Style:
 
 
 def tab_escaped(array: pa.Array) -> pa.Array:
-    r"""Return texts with the escapes of TabSeparated: `\t`, `\n`, `\\`, `\'` and the like."""
+    r"""Escape texts for TabSeparated: `\t`, `\n`, `\\`, `\'` and the like."""
     if not _NEEDS_ESCAPE[columns.bytes_of(array)[1]].any():
         return array
     for plain, escaped in TEXT_ESCAPES:
@@ -84,7 +84,7 @@ def tab_escaped(array: pa.Array) -> pa.Array:
 
 
 def zero_for_empty(array: pa.Array, data_type: types.DataType | None) -> pa.Array:
-    """Return the texts of whole numbers and decimals with 0 for an empty one, which means it in data."""
+    """Replace empty texts by 0 if the type is an integer or decimal, since an empty value means 0 there."""
     if data_type is None:
         return array
     inner = types.plain(data_type)
@@ -104,18 +104,18 @@ def with_null(array: pa.Array, null: str) -> pa.Array:
 def joined_rows(
     texts: Sequence[pa.Array], separator: str, start: str = "", end: str = ""
 ) -> pa.Array:
-    """Return one text a row: its values with a separator between, and what is around them."""
+    """Join the values of each row with a separator, with `start` before and `end` after them."""
     rows = texts[0] if len(texts) == 1 else pc.binary_join_element_wise(*texts, separator)
     return pc.binary_join_element_wise(start, rows, end, "") if start or end else rows
 
 
 def body(rows: pa.Array) -> bytes:
-    """Return all texts of the array, one behind the other."""
+    """Concatenate all texts of the array."""
     return bytes(columns.bytes_of(rows)[1])
 
 
 def tab_escaped_name(text: str) -> str:
-    """Return a name as TabSeparated escapes it."""
+    """Escape a name for TabSeparated."""
     for plain, escaped in TEXT_ESCAPES:
         text = text.replace(plain, escaped)
     return text

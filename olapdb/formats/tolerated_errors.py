@@ -23,6 +23,7 @@ class Tolerance:
     def __init__(
         self, settings: Settings, columns: Mapping[str, DataType], environment: Environment
     ) -> None:
+        """Read the limits from the settings; `columns` are the types that the values must fit."""
         self._count = settings.integer("input_format_allow_errors_num")
         self._ratio = settings.number("input_format_allow_errors_ratio")
         self._types = columns
@@ -31,12 +32,12 @@ class Tolerance:
 
     @property
     def any(self) -> bool:
-        """Return whether a row may be left out at all."""
+        """Return whether the settings allow any row to be left out."""
         return bool(self._count or self._ratio)
 
     def kept(self, rows: Rows) -> Rows:
-        """Return the rows without those that are left out; all of them from the first one on that is one too
-        many, so that it fails as it does without the settings."""
+        """Return the rows without the bad ones that are left out. Once a bad row exceeds the tolerance, all rows from
+        it on stay, so that it fails as without the settings."""
         bad = self._bad(rows) if self.any else None
         if bad is None:
             self._rows += rows.rows
@@ -54,7 +55,7 @@ class Tolerance:
         return replace(rows, arrays=arrays, rows=int((~left_out).sum()))
 
     def _bad(self, rows: Rows) -> np.ndarray | None:
-        """Return which rows have a text that its column cannot hold; None for none."""
+        """Return a mask of the rows with a text that its column cannot hold; None if there are none."""
         bad = np.zeros(rows.rows, bool)
         for name, kind, array in zip(rows.names, rows.types, rows.arrays, strict=True):
             target = self._types.get(name)

@@ -42,7 +42,7 @@ class TskvWriter(TabWriter):
 
 
 def _tskv_name(name: str) -> str:
-    """Return a name as TSKV has it: `=` is escaped, and quotes are not."""
+    """Escape a name for TSKV: `=` is escaped, quotes are not."""
     return tab_escaped_name(name).replace("\\'", "'").replace("=", "\\=")
 
 
@@ -51,8 +51,8 @@ def _tskv_name(name: str) -> str:
 
 @dataclass(frozen=True)
 class _Fields:
-    """The fields of a block of lines: the distinct names, and of each field its name's number, its
-    row, and where its value starts and ends in the data."""
+    """The fields of a block of lines: the distinct names, and for each field the number of its name, its row, and the
+    start and end of its value in the data."""
 
     data: np.ndarray
     rows: int
@@ -63,7 +63,7 @@ class _Fields:
     ends: np.ndarray
 
     def positions(self, name: str) -> np.ndarray:
-        """Return the field of this name in each row, -1 where the row has none."""
+        """Return for each row the number of its field with this name; -1 without one."""
         result = np.full(self.rows, -1, np.int64)
         if name in self.names:
             own = np.flatnonzero(self.codes == self.names.index(name))
@@ -71,7 +71,7 @@ class _Fields:
         return result
 
     def texts(self, positions: np.ndarray) -> pa.Array:
-        """Return the values of fields as texts with their escapes, empty for -1."""
+        """Return the values of fields, still escaped; empty for -1."""
         present = positions >= 0
         starts = np.where(present, self.starts[positions], 0) if len(self.starts) else positions + 1
         ends = np.where(present, self.ends[positions], 0) if len(self.ends) else positions + 1
@@ -79,10 +79,8 @@ class _Fields:
 
 
 def _fields_of(block: bytes, first_row: int) -> _Fields:
-    """Return the fields of a block of lines.
-
-    Raises IncorrectData for a field without a value, and for a name that a row has twice;
-    CannotReadAllData for a last line without its line feed."""
+    """Split a block of lines into fields. Raises IncorrectData for a field without a value and for a name that
+    repeats in a row; CannotReadAllData for a last line without a line feed."""
     data = np.frombuffer(block, np.uint8)
     plain = ~escaped(data)
     ends = np.flatnonzero(((data == _TAB) | (data == _NEWLINE)) & plain)
@@ -112,7 +110,7 @@ def _fields_of(block: bytes, first_row: int) -> _Fields:
 def _refuse_without_value(
     data: np.ndarray, starts: np.ndarray, ends: np.ndarray, rows: np.ndarray
 ) -> None:
-    """Raise IncorrectData for a field without a value, unless it is empty or the word tskv."""
+    """Raise IncorrectData for the first field without `=`, unless it is empty or the word tskv."""
     texts = spans(data, starts, ends)
     allowed = pc.is_in(pc.utf8_rtrim(texts, "\r"), pa.array(["", _MARKER]))
     wrong = np.flatnonzero(~allowed.to_numpy(zero_copy_only=False))
@@ -125,9 +123,8 @@ def _refuse_without_value(
 
 
 def _chosen(fields: _Fields, source: Input) -> list[tuple[str, types.DataType | None]]:
-    """Return the names, and wanted types, of the columns to read of a block.
-
-    Raises IncorrectData for a name that is not wanted."""
+    """Return the names of a block's columns to read, with their wanted types or None. Raises IncorrectData for a name
+    that is not wanted."""
     if source.structure is None:
         return [(name, None) for name in fields.names]
     wanted = dict(source.structure)
@@ -153,7 +150,7 @@ def _layout(source: Input) -> Lines:
 
 
 def _read(source: Input) -> Iterator[Rows]:
-    """Yield the rows of a block of lines at a time; a column that no row has is not among them."""
+    """Yield the rows of one block of lines at a time; a column that no row has is left out."""
     layout = _layout(source)
     first_row = 1
     for block in blocks_of(source.stream, end_of_escaped_lines):
@@ -166,7 +163,7 @@ def _read(source: Input) -> Iterator[Rows]:
 
 
 def _bounds(apart: Sequence[np.ndarray], rows: int) -> list[int]:
-    """Return where runs of rows start that lack the same columns, and the number of rows."""
+    """Return the starts of the runs of rows that lack the same columns, and the total number of rows last."""
     changes = np.zeros(max(rows - 1, 0), bool)
     for absent in apart:
         changes |= absent[1:] != absent[:-1]
@@ -180,7 +177,7 @@ def _rows(
     source: Input,
     layout: Lines,
 ) -> Rows:
-    """Return the columns of some rows of a block."""
+    """Return the columns of the rows in `span`."""
     names, arrays = [], []
     for name, kind, every in chosen:
         positions = every[span]
@@ -197,7 +194,7 @@ def _rows(
 
 
 def _infer(source: Input) -> Structure:
-    """Return the fields of the first rows, in the order in which they come."""
+    """Infer the columns from the fields of the first rows, in order of appearance."""
     first = next(_read(Input(source.stream, source.settings, source.environment)), None)
     if first is None:
         raise no_structure("they have no rows")

@@ -12,7 +12,7 @@ from olapdb.formats.values_read import VALUES_READER
 
 
 def _rows(batch: pa.RecordBatch, header: Header, separator: str, start: str) -> pa.Array:
-    """Return the rows as `(1,'a')`, with `separator` between values and `start` in front."""
+    """Format rows as `(1,'a')`, with `separator` between the values and `start` before each row."""
     columns = zip(batch.columns, header.types, strict=True)
     texts = [quoted(column, data_type, header) for column, data_type in columns]
     return joined_rows(texts, separator, start + "(", ")")
@@ -39,6 +39,7 @@ class SqlInsertWriter(Writer):
     rows."""
 
     def __init__(self, header: Header) -> None:
+        """Take the columns, and the names and limits of the settings."""
         super().__init__(header)
         settings = header.settings
         self._rows = 0
@@ -54,7 +55,7 @@ class SqlInsertWriter(Writer):
         self._head = f"{verb} INTO {table}{names} VALUES"
 
     def write(self, batch: pa.RecordBatch) -> bytes:
-        """Return the rows, each with what stands before it."""
+        """Return the rows, each preceded by a comma or by the start of a new statement."""
         rows = _rows(batch, self.header, ", ", " ")
         numbers = np.arange(self._rows, self._rows + batch.num_rows)
         self._rows += batch.num_rows
@@ -64,7 +65,7 @@ class SqlInsertWriter(Writer):
         return body(pc.binary_join_element_wise(separators, rows, ""))
 
     def rows(self, batch: pa.RecordBatch) -> pa.Array:
-        """Return the statement of each row without its end."""
+        """Return for each row its INSERT statement, without the final semicolon."""
         return pc.binary_join_element_wise(self._head, _rows(batch, self.header, ", ", " "), "")
 
     def finish(self, ending: Ending) -> bytes:

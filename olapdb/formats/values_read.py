@@ -35,7 +35,8 @@ _BLANK[list(b" \t\r\n,;")] = True
 
 
 def _levels(data: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return how many brackets are open behind each byte, and which bytes open and close some."""
+    """Return the bracket depth after each byte, and masks of the opening and of the closing brackets; brackets in
+    quotes do not count."""
     outside = outside_strings(data, _QUOTE)
     opens, closes = _OPEN[data] & outside, _CLOSE[data] & outside
     return np.cumsum(opens.astype(np.int32) - closes), opens, closes
@@ -78,7 +79,7 @@ def _fields(data: np.ndarray, first_row: int) -> tuple[np.ndarray, np.ndarray]:
 def _trimmed(
     data: np.ndarray, starts: np.ndarray, ends: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return spans without the blanks around them."""
+    """Return the spans without the blanks at both ends."""
     filled = np.flatnonzero(~_BLANK[data])
     first = np.searchsorted(filled, starts)
     last = np.searchsorted(filled, ends)
@@ -87,7 +88,7 @@ def _trimmed(
 
 
 def _rows(source: Input, data: bytes, first_row: int) -> Rows:
-    """Return the wanted columns of a block."""
+    """Return the wanted columns of a block of rows."""
     values = np.frombuffer(data, np.uint8)
     starts, ends = _fields(values, first_row)
     wanted = list(source.structure or ())
@@ -116,7 +117,7 @@ def _rows(source: Input, data: bytes, first_row: int) -> Rows:
 
 
 def _refuse_expressions(texts: pa.Array) -> None:
-    """Raise CannotParseQuotedString if a text is no literal: it would be taken for its own text."""
+    """Raise CannotParseQuotedString if a text is an expression and no literal, since it would be read as plain text."""
     is_literal = pc.match_substring_regex(texts, _LITERAL)
     if not pc.all(is_literal, min_count=0).as_py():
         row = int(pc.index(is_literal, False).as_py())
@@ -127,7 +128,7 @@ def _refuse_expressions(texts: pa.Array) -> None:
 
 
 def _undoubled(texts: pa.Array) -> pa.Array:
-    """Return texts with one quote for each two within a text in quotes."""
+    """Replace each doubled single quote inside a quoted text by one single quote; other texts stay."""
     doubled = pc.match_substring_regex(texts, r"(?s)^'.*''.*'$")
     if not pc.any(doubled, min_count=0).as_py():
         return texts
@@ -137,8 +138,8 @@ def _undoubled(texts: pa.Array) -> pa.Array:
 
 
 def _kind(texts: pa.Array, source: Input) -> types.DataType:
-    """Return the type of a column's literals. Raises CannotParseQuotedString for an expression, and for
-    brackets with something else in them."""
+    """Infer the type of a column's literals. Raises CannotParseQuotedString for an expression, or for brackets that
+    hold something else."""
     _refuse_expressions(texts)
     kind = infer_values(texts, "Quoted", source)
     if is_text(kind) and pc.any(pc.match_substring_regex(texts, r"^[\[({]"), min_count=0).as_py():
@@ -149,7 +150,7 @@ def _kind(texts: pa.Array, source: Input) -> types.DataType:
 
 
 def _read(source: Input) -> Iterator[Rows]:
-    """Yield the rows of a block at a time. Raises SyntaxError unless it is a row of literals."""
+    """Yield the rows of one block at a time. Raises SyntaxError for a row that is not made of literals."""
     first_row = 1
     for block in blocks_of(source.stream, _end_of_rows):
         if block.strip(b" \t\r\n,;"):
@@ -159,7 +160,7 @@ def _read(source: Input) -> Iterator[Rows]:
 
 
 def _infer(source: Input) -> Structure:
-    """Return c1, c2, … with the types of the first rows."""
+    """Return the columns c1, c2, … with types inferred from the first rows."""
     block = next(blocks_of(source.stream, _end_of_rows), b"")
     if not block.strip(b" \t\r\n,;"):
         raise no_structure("they have no rows")

@@ -17,12 +17,12 @@ _IS_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 
 
 def xml_escaped(text: str) -> str:
-    """Return a text as XML has it."""
+    """Escape a text for XML."""
     return text.replace("&", "&amp;").replace("<", "&lt;")
 
 
 def _elements(offsets: object, texts: pa.Array, tag: str) -> pa.Array:
-    """Return lists of elements within an element `tag`."""
+    """Join the texts of each list, each in an element of its own, inside an element `tag`."""
     inside = pc.binary_join(columns.lists_from(offsets, texts), "")  # type: ignore[arg-type]
     return pc.binary_join_element_wise(f"<{tag}>", inside, f"</{tag}>", "")
 
@@ -60,7 +60,7 @@ def xml_texts(array: pa.Array, data_type: types.DataType, header: Header) -> pa.
 
 
 def _tagged(tag: str, texts: pa.Array) -> pa.Array:
-    """Return the texts as elements."""
+    """Return each text inside an element `tag`."""
     return pc.binary_join_element_wise(f"<{tag}>", texts, f"</{tag}>", "")
 
 
@@ -68,6 +68,7 @@ class XmlWriter(Writer):
     """A writer of XML: columns, rows, their number, statistics."""
 
     def __init__(self, header: Header) -> None:
+        """Take the columns of the result."""
         super().__init__(header)
         self._tags = [name if _IS_NAME.fullmatch(name) else "field" for name in header.names]
 
@@ -85,7 +86,7 @@ class XmlWriter(Writer):
         ).encode()
 
     def _values(self, batch: pa.RecordBatch, indent: str) -> list[pa.Array]:
-        """Return the columns as elements, each on its line."""
+        """Format the columns as elements, each on its line after `indent`."""
         columns_read = zip(self._tags, batch.columns, self.header.types, strict=True)
         return [
             pc.binary_join_element_wise(
@@ -128,7 +129,7 @@ class XmlWriter(Writer):
 
 
 def _valid(text: bytes) -> bytes:
-    """Return the text with the replacement character for bytes that are no UTF-8."""
+    """Replace invalid UTF-8 in the text by the replacement character."""
     return text.decode("utf-8", "replace").encode()
 
 

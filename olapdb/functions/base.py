@@ -135,9 +135,8 @@ class Groups:
 
     @cached_property
     def kernel_codes(self) -> np.ndarray | None:
-        """The codes as compiled kernels take them: None if all rows are in one group.
-
-        Kernels write where a code points, so that each is checked to be a group."""
+        """Return the codes as compiled kernels take them; None if all rows are in one group. Checks that each code is
+        a group, since kernels write where a code points."""
         if self.count == 1:
             return None
         if self.are_checked:
@@ -283,11 +282,9 @@ class Aggregate(ABC):
         return None
 
     def acero(self) -> tuple[AceroAggregation, ...] | None:
-        """Return how Acero computes the state's leaves in one pass over keys, or None if it cannot.
-
-        The states equal those of `state`, as a property test checks. The executor uses Acero only
-        if every aggregate of a node supports it.
-        """
+        """Return the Acero aggregations that compute the leaves of the states in one pass over the keys, or None if
+        there are none. The states equal those of `state`, as a property test checks. The executor uses Acero only if
+        every aggregate of a node supports it."""
         return None
 
     def from_acero(self, leaves: Sequence[pa.Array]) -> pa.Array:

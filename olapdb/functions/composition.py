@@ -30,16 +30,13 @@ class Term:
 
 
 def literal(value: object, data_type: DataType) -> Term:
-    """Return a constant as a part."""
+    """Return a constant term of this value and type."""
     scalar = constant(value, data_type)
     return Term(data_type, scalar, lambda values, rows, environment: scalar)
 
 
 def call(name: str, *parts: Term) -> Term:
-    """Return the call of a registered function on parts.
-
-    Raises the errors of `resolve_scalar`.
-    """
+    """Return the term that calls the registered function `name` on terms. Raises the errors of `resolve_scalar`."""
     inner = resolve_scalar(name, [Argument(part.type, part.constant) for part in parts])
 
     def compute(values: Sequence[Column], rows: int, environment: Environment) -> Column:
@@ -78,9 +75,8 @@ def compose(
     insensitive: bool = False,
     standard: bool = False,
 ) -> ScalarDefinition:
-    """Define a function by a composition; `build` takes a part for each argument.
-
-    A `standard` one is NULL for a bare NULL, and a LowCardinality where `define` makes it one."""
+    """Define a function by composition of others: `build` receives one term for each argument and returns the term of
+    the result. With `standard` a bare NULL gives NULL, and LowCardinality is kept where `define` keeps it."""
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
         """Resolve the call: build the composition of the arguments."""

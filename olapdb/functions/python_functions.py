@@ -24,7 +24,7 @@ from olapdb.types import DataType, is_nullable
 
 @dataclass(frozen=True)
 class PythonFunction:
-    """A Python function: its code, the type of its result, and how it is called."""
+    """A function that a user wrote in Python: its code, its result type, and how it is called."""
 
     name: str
     handler: Callable[..., Any]
@@ -35,9 +35,8 @@ class PythonFunction:
     pure: bool = False
 
     def definition(self) -> ScalarDefinition:
-        """Return the function as one that the binder can call.
-
-        An aggregate takes one argument: the array of the values of each group."""
+        """Return the ScalarDefinition with which the binder calls the function. An aggregate takes one argument: the
+        array of a group's values."""
         count = 1 if self.aggregate else self.parameters
         return ScalarDefinition(self.name, self._resolve, count, count)
 
@@ -116,5 +115,5 @@ def _values(column: Column, rows: int) -> Sequence[Any]:
 
 
 def _elements(value: Any) -> Iterator[Any]:
-    """Yield the elements of a tuple, which Arrow returns as a dictionary."""
+    """Yield the elements of a tuple, which Arrow gives as a dictionary."""
     yield from value.values() if isinstance(value, dict) else value

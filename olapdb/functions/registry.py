@@ -126,7 +126,7 @@ def definitions() -> tuple[ScalarDefinition, ...]:
 
 @cache
 def _definitions_by_name() -> Mapping[str, ScalarDefinition]:
-    """Return the definitions of all scalar functions, see `by_name`."""
+    """Return the mapping `by_name` of all scalar functions; imports all modules."""
     return by_name(iter(definitions()))
 
 
@@ -153,9 +153,8 @@ def _is_indexed(name: str) -> bool:
 
 
 def find(name: str) -> ScalarDefinition | None:
-    """Return the definition of a name, in any case where ClickHouse ignores it; None if unknown.
-
-    Imports the module that the index names; all of them for a name that the index lacks."""
+    """Return the definition of a name, or None if it is unknown. Case is ignored for names where ClickHouse ignores
+    it. Imports the module that the index gives for the name; all modules for a name that is not in the index."""
     places = _places()
     for key in (name, f"\0{name.lower()}"):
         if key in places:
@@ -300,8 +299,8 @@ _RESOLVED = {
 
 
 def _under_settings(name: str) -> ScalarDefinition:
-    """Return the definition of a function under settings that are not at their defaults, from a name with
-    them. Raises UnknownFunction."""
+    """Return the definition of a function with settings that are not at their defaults, both encoded in `name`.
+    Raises UnknownFunction."""
     function, changed = function_settings.settings_in_name(name)
     definition = find(function)
     if definition is None or not changed:
@@ -395,7 +394,8 @@ def _of_bytes(definition: ScalarDefinition, name: str, arguments: Sequence[Argum
 
 
 def _nearest(name: str) -> str:
-    """Return a hint at the function or aggregate with the most similar name, ignoring case."""
+    """Return a hint that names the function or aggregate with the most similar name, ignoring case; "" if none is
+    similar."""
     names = {known.lower(): known for known in (*function_names(), *aggregate_names())}
     close = difflib.get_close_matches(name.lower(), names, 1)
     return f"Maybe you meant {names[close[0]]}." if close else ""

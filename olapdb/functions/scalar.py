@@ -35,11 +35,8 @@ from olapdb.types import (
 
 @dataclass(frozen=True)
 class Invocation:
-    """The context of one kernel call: plain argument types, plain result type, rows and
-    environment.
-
-    `constants` has the value of each constant argument, None for others.
-    """
+    """The context of one kernel call: argument types without Nullable and LowCardinality, result type, rows and
+    environment. `constants` has the value of each constant argument, None for others."""
 
     types: tuple[DataType, ...]
     result: DataType
@@ -91,7 +88,7 @@ class ScalarDefinition:
         self._check_count(name, len(arguments))
 
         def describe() -> str:
-            """Return the function with its argument types, for error messages."""
+            """Return the call as text, the name with the argument types, for error messages."""
             return f"Function {name} of ({', '.join(str(a.type) for a in arguments)})"
 
         try:
@@ -124,7 +121,8 @@ def with_count_errors(
 
 
 def _translating_errors(call: ScalarCall, describe: Callable[[], str]) -> ScalarCall:
-    """Return the call with a kernel that raises errors of Python and Arrow as `olapdb.errors`."""
+    """Wrap the call's kernel so that errors of Python and Arrow become errors of `olapdb.errors`; `describe` gives
+    the call's text for the message."""
 
     def run(values: Sequence[Column], rows: int, environment: Environment) -> Column:
         """Run the kernel; raise an error of Python or Arrow as one of `olapdb.errors`."""
@@ -173,10 +171,8 @@ def standard_call(
     monotonic: bool = False,
     keeps_constants: bool = False,
 ) -> ScalarCall:
-    """Return the call of a kernel with the treatment that `define` describes.
-
-    If an argument is a bare NULL, the result is NULL, and the kernel is not called.
-    """
+    """Build the call of a kernel with the treatment that `define` describes. If an argument is a bare NULL, the
+    result is NULL, and the kernel is not called."""
     types = tuple(plain(a.type) for a in arguments)
     if any(isinstance(t, Nothing) for t in types):
         return ScalarCall(name, NULL_TYPE, _all_null)

@@ -48,7 +48,7 @@ def _require(place: int, data_type: DataType, *, time: bool, number: bool) -> No
 
 
 def _floats(array: pa.Array) -> np.ndarray:
-    """Return numbers, or times as seconds since 1970, in float64."""
+    """Convert numbers to float64, times to seconds since 1970 as float64."""
     if pa.types.is_timestamp(array.type):
         ticks = columns.numpy_values(array.cast(pa.int64())).astype(np.float64)
         return ticks / _TICKS[array.type.unit]
@@ -157,9 +157,8 @@ def _derivative(name: str, arguments: Sequence[Argument]) -> WindowFunction:
 
 
 def _seconds(name: str, interval: Argument) -> float:
-    """Return the length of a constant interval of at most weeks in seconds.
-
-    Raises BadArguments and IllegalTypeOfArgument."""
+    """Return the length in seconds of a constant interval whose unit is a week or shorter. Raises BadArguments and
+    IllegalTypeOfArgument."""
     if not isinstance(interval.type, Interval):
         raise BadArguments(f"Argument 2 of {name} must be an INTERVAL, not {interval.type}.")
     if interval.type.unit not in _SECONDS:

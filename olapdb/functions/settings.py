@@ -168,7 +168,7 @@ def under_settings(call: ScalarCall, name: str, changed: frozenset[str]) -> Scal
     """Return the call, named `name`, whose kernel finds the settings `changed` in its environment."""
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Run the kernel under the settings."""
+        """Run the kernel with the settings in its environment."""
         return call.kernel(values, rows, replace(environment, changed=changed))
 
     return replace(call, name=name, kernel=kernel, monotonic=False)

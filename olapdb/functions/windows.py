@@ -28,7 +28,7 @@ from olapdb.types import FLOAT64, UINT64, DataType, Decimal, Integer, is_nullabl
 
 
 def find_window(name: str) -> WindowDefinition | None:
-    """Return the definition of a name, as given or in lower case; None if unknown."""
+    """Return the definition of a window function, by its name as given or in lower case; None if unknown."""
     return _BY_NAME.get(name) or _BY_NAME.get(name.lower())
 
 
@@ -86,12 +86,12 @@ def _row_number(frames: Frames) -> np.ndarray:
 
 
 def _rank(frames: Frames) -> np.ndarray:
-    """Return one more than the number of rows before a row's peers."""
+    """Return each row's rank, with gaps: 1 + the number of rows of its partition before its peers."""
     return np.asarray(frames.peer_starts - frames.partition_starts + 1)
 
 
 def _dense_rank(frames: Frames) -> np.ndarray:
-    """Return the number of each row's peers among the peer groups of its partition, from 1."""
+    """Return each row's rank without gaps: the number, from 1, of its peer group in the partition."""
     groups = np.cumsum(frames.peer_starts == frames.positions)
     return np.asarray(groups - groups[frames.partition_starts] + 1) if frames.rows else groups
 

@@ -90,14 +90,13 @@ _STARTS = frozenset(
 
 
 def continues(name: str, word: str) -> bool:
-    """Return whether `word` behind `name` may belong to the name of one type."""
+    """Return whether `word` after `name` may continue the name of one type, such as DOUBLE PRECISION."""
     return f"{name} {word}".upper() in _STARTS
 
 
 def with_length(name: str) -> DataType | None:
-    """Return the type of an alias that may have a length behind it, which means nothing.
-
-    `INT(11)`, `VARCHAR(10)`, `FLOAT(10, 2)`; None for a name of another type."""
+    """Return the type of an alias whose length in brackets has no meaning: `INT(11)`, `VARCHAR(10)`, `FLOAT(10, 2)`.
+    None for names of other types."""
     target = ALIASES.get(name.upper())
     return target if target in _WITH_LENGTH else None
 

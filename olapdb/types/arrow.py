@@ -65,7 +65,7 @@ def arrow_type(data_type: DataType) -> pa.DataType:
 
 
 def _compound_type(data_type: DataType) -> pa.DataType:
-    """Return the Arrow type of a type built of others; raise InternalError for any other type."""
+    """Return the Arrow type of a type that is built of others. Raises InternalError for any other type."""
     match data_type:
         case (
             compound.Nullable(inner)
@@ -119,15 +119,14 @@ def arrow_schema(names: Sequence[str], data_types: Sequence[DataType]) -> pa.Sch
 
 
 def enum_texts(array: pa.Array, data_type: scalars.Enum) -> pa.Array:
-    """Return the texts of an Enum's numbers as strings; NULL stays null, and so does a number that
-    the type does not have."""
+    """Convert an Enum's numbers to its texts; NULL stays null, and a number that the Enum lacks becomes null."""
     numbers = pa.array([number for _, number in data_type.elements], array.type)
     texts = pa.array([text for text, _ in data_type.elements], pa.string())
     return texts.take(pc.index_in(array, numbers))
 
 
 def durations(array: pa.Array, data_type: scalars.Time | scalars.Time64) -> pa.Array:
-    """Return the values of a Time or Time64 as durations; NULL stays null."""
+    """Convert a Time or Time64 column to Arrow durations; NULL stays null."""
     factor = 10 ** (-data_type.precision % 3)
     ticks = array.cast(pa.int64())
     scaled = ticks if factor == 1 else pc.multiply(ticks, pa.scalar(factor, pa.int64()))
@@ -135,8 +134,8 @@ def durations(array: pa.Array, data_type: scalars.Time | scalars.Time64) -> pa.A
 
 
 def is_exported(data_type: DataType) -> bool:
-    """Return whether users get other values than the engine has: an Enum, a Time, a Dynamic or a JSON, or one
-    inside."""
+    """Return whether users get other values than the engine holds: the type is, or contains, an Enum, a Time, a
+    Dynamic or a JSON."""
     match data_type:
         case scalars.Enum() | scalars.Time() | scalars.Time64() | Dynamic() | Json():
             return True
@@ -158,8 +157,8 @@ def is_exported(data_type: DataType) -> bool:
 
 
 def exported_type(data_type: DataType) -> pa.DataType:
-    """Return the Arrow type that users get: `arrow_type` with strings in place of Enums' numbers,
-    and of values of Dynamic and JSON, and durations in place of a Time's ticks."""
+    """Return the Arrow type of a column for users: `arrow_type`, but strings for Enums, Dynamic and JSON, and
+    durations for Time."""
     if not is_exported(data_type):
         return data_type.arrow
     match compound.plain(data_type):
@@ -181,8 +180,8 @@ def exported_type(data_type: DataType) -> pa.DataType:
 
 
 def exported(array: pa.Array, data_type: DataType) -> pa.Array:
-    """Return a column as users get it, of `exported_type`: Enums as texts, times as durations. A Dynamic or a
-    JSON is not made here but by `functions.edges`."""
+    """Convert a column to `exported_type`: Enums to texts, times to durations. Dynamic and JSON are not converted
+    here but in `functions.edges`."""
     if not is_exported(data_type):
         return array
     inner_type = compound.plain(data_type)
@@ -201,7 +200,8 @@ def exported(array: pa.Array, data_type: DataType) -> pa.Array:
 
 
 def _exported_children(array: pa.Array, data_type: DataType) -> list[pa.Array]:
-    """Return the children of a nested array as users get them; those of lists ignore its offset."""
+    """Convert the children of a nested array as `exported` does; those of a list are returned whole, without the
+    list's offset."""
     match data_type:
         case compound.Array(inner):
             return [exported(array.values, inner)]
@@ -220,7 +220,7 @@ def _exported_children(array: pa.Array, data_type: DataType) -> list[pa.Array]:
 
 
 def exported_schema(names: Sequence[str], data_types: Sequence[DataType]) -> pa.Schema:
-    """Return `arrow_schema` of the columns as users get them."""
+    """Return `arrow_schema` with the Arrow types that users get."""
     schema = arrow_schema(names, data_types)
     return pa.schema(
         [

@@ -48,8 +48,7 @@ _EPOCH_DAY = datetime.date(1970, 1, 1).toordinal()
 
 
 def array_of(values: Sequence[object], arrow: pa.DataType) -> pa.Array:
-    """Return an array of Python values, as `pa.array(values, arrow)` makes it. Raises what that
-    raises."""
+    """Build an array of Python values, equal to `pa.array(values, arrow)` but faster. Raises the same errors."""
     limit = VALUES_MAX if "pandas" in sys.modules else VALUES_MAX_WITHOUT_PANDAS
     if len(values) > limit:
         return pa.array(values, arrow)
@@ -58,8 +57,8 @@ def array_of(values: Sequence[object], arrow: pa.DataType) -> pa.Array:
 
 
 def packed(values: Sequence[object], arrow: pa.DataType) -> pa.Array | None:
-    """Return an array made of buffers, equal to `pa.array(values, arrow)`; None for values of several
-    classes, types that are not made here, and values that do not fit."""
+    """Build an array from buffers, equal to `pa.array(values, arrow)`. Returns None for values of several classes,
+    unsupported types, and values that do not fit."""
     present = [value for value in values if value is not None]
     if not present:
         return pa.nulls(len(values), arrow)
@@ -69,13 +68,12 @@ def packed(values: Sequence[object], arrow: pa.DataType) -> pa.Array | None:
 
 
 def scalar_of(value: object, arrow: pa.DataType) -> pa.Scalar:
-    """Return a Python value as a scalar of the type. Raises what `pa.array` raises."""
+    """Convert a Python value to a scalar of the type. Raises the errors of `pa.array`."""
     return array_of([value], arrow)[0]
 
 
 def from_numpy(values: np.ndarray, null: np.ndarray | None = None) -> pa.Array:
-    """Return the values as Arrow, NULL where the mask `null` is True, as `pa.array` makes it. Numbers
-    are not copied."""
+    """Convert numpy values to Arrow, NULL where the mask `null` is True, as `pa.array` does. Numbers are not copied."""
     is_bool = values.dtype == np.bool_
     arrow = pa.bool_() if is_bool else _NUMBERS.get(values.dtype)
     if arrow is None or values.ndim != 1:
@@ -87,8 +85,7 @@ def from_numpy(values: np.ndarray, null: np.ndarray | None = None) -> pa.Array:
 
 
 def to_numpy(array: pa.Array | pa.ChunkedArray) -> np.ndarray:
-    """Return the values as numpy has them, as `array.to_numpy(zero_copy_only=False)` does. Numbers
-    without NULL are not copied."""
+    """Convert to numpy as `array.to_numpy(zero_copy_only=False)` does. Numbers without NULL are not copied."""
     dtype = _DTYPES.get(array.type)
     is_bool = pa.types.is_boolean(array.type)
     if isinstance(array, pa.ChunkedArray) or array.null_count or not (dtype or is_bool):
@@ -110,8 +107,8 @@ def to_numpy(array: pa.Array | pa.ChunkedArray) -> np.ndarray:
 
 
 def _of_one_kind(values: Sequence[object], kind: type, arrow: pa.DataType) -> pa.Array | None:
-    """Return an array of values that have one class or are None; return None for types that are
-    not made here, and values that do not fit."""
+    """Build an array of values that are all of class `kind` or None. Returns None for unsupported types, and values
+    that do not fit."""
     valid = np.array([value is not None for value in values])
     if kind in (list, tuple) and pa.types.is_list(arrow):
         return _lists(values, valid, arrow)
@@ -126,7 +123,7 @@ def _of_one_kind(values: Sequence[object], kind: type, arrow: pa.DataType) -> pa
 
 
 def _fixed(values: Sequence[object], kind: type, arrow: pa.DataType) -> tuple[bytes] | None:
-    """Return the values of a fixed-width type as they lie in memory; None as `_of_one_kind`."""
+    """Pack the values of a fixed-width type as little-endian bytes; None where `_of_one_kind` returns None."""
     count = len(values)
     if kind is int and (integer := _integer_format(arrow)):
         try:
@@ -159,8 +156,8 @@ def _fixed(values: Sequence[object], kind: type, arrow: pa.DataType) -> tuple[by
 
 
 def _integer_format(arrow: pa.DataType) -> str | None:
-    """Return the format in `struct` of the integers that `pa.array` stores as they are: numbers, and
-    times that are counts of their unit; None for other types."""
+    """Return the `struct` format of an Arrow type whose values are stored as Python's integers: numbers, and times
+    that count their unit. None for other types."""
     if arrow in _FORMATS:
         return _FORMATS[arrow]
     if arrow == pa.date32():
@@ -169,8 +166,8 @@ def _integer_format(arrow: pa.DataType) -> str | None:
 
 
 def _timestamps(values: Sequence[object], arrow: pa.TimestampType) -> tuple[bytes] | None:
-    """Return the counts of the unit since 1970 in UTC, rounded down; None for nanoseconds, and for times
-    with a zone in a type without one. A time without a zone is UTC's."""
+    """Pack datetimes as counts of the unit since 1970 in UTC, rounded down; those without a zone count as UTC.
+    Returns None for nanoseconds, and for datetimes with a zone in a type without one."""
     unit = _UNIT_MICROSECONDS.get(arrow.unit)
     moments = [
         v if isinstance(v, datetime.datetime) else _EPOCH.replace(tzinfo=None) for v in values
@@ -187,8 +184,8 @@ def _timestamps(values: Sequence[object], arrow: pa.TimestampType) -> tuple[byte
 
 
 def _decimals(values: Sequence[object], arrow: pa.Decimal128Type) -> tuple[bytes] | None:
-    """Return the digits of decimals as little-endian integers of the type's width; None if a value
-    has other digits than the type, or is no number."""
+    """Pack decimals as little-endian unscaled integers of the type's width; values that are no Decimal become 0. None
+    if a value has more digits, before or after the point, than the type, or is not finite."""
     limit, width, parts = 10**arrow.precision, arrow.bit_width // 8, []
     for value in values:
         number = (
@@ -206,7 +203,8 @@ def _decimals(values: Sequence[object], arrow: pa.Decimal128Type) -> tuple[bytes
 
 
 def _lists(values: Sequence[object], valid: np.ndarray, arrow: pa.ListType) -> pa.Array | None:
-    """Return an array of lists or tuples, None as `packed`; `valid` tells which values are no None."""
+    """Build an array of lists or tuples; None where `packed` returns None. `valid` is a mask of the values that are
+    not None."""
     lists = [value if isinstance(value, (list, tuple)) else () for value in values]
     offsets = np.array([0, *accumulate(map(len, lists))], np.int32)
     items = packed([item for value in lists for item in value], arrow.value_type)
@@ -221,7 +219,7 @@ def _lists(values: Sequence[object], valid: np.ndarray, arrow: pa.ListType) -> p
 def _texts(
     values: Sequence[str | bytes | None], kind: type, arrow: pa.DataType
 ) -> tuple[bytes, bytes] | None:
-    """Return the offsets and bytes of texts, or of binary data; None as `_of_one_kind`."""
+    """Return the offsets and the bytes of texts or binary values; None where `_of_one_kind` returns None."""
     if arrow not in _TEXTS or kind not in (str, bytes):
         return None
     if kind is bytes and arrow not in (pa.binary(), pa.large_binary()):

@@ -43,7 +43,7 @@ _QUOTED_WORDS = frozenset(
 
 
 def quote_identifier(name: str) -> str:
-    """Return the name as ClickHouse writes it: in backquotes unless it is a plain word."""
+    """Quote an identifier as ClickHouse does: in backquotes unless it is a plain word."""
     plain = name.isascii() and name.replace("_", "a").isalnum() and not name[0].isdigit()
     if plain and name.lower() not in _QUOTED_WORDS:
         return name
@@ -51,7 +51,7 @@ def quote_identifier(name: str) -> str:
 
 
 def backquoted(name: str) -> str:
-    """Return the name in backquotes, as a column's definition has every name."""
+    """Put the name in backquotes, as ClickHouse writes every name in a column definition."""
     escaped = name.replace("\\", "\\\\").replace("`", "\\`")
     return f"`{escaped}`"
 
@@ -73,9 +73,8 @@ _SURROGATE = re.compile("[\udc80-\udcff]")
 
 
 def quote_string(text: str) -> str:
-    """Return the text as an SQL literal, quoted and escaped as ClickHouse writes it.
-
-    Surrogates, which stand for bytes that are not UTF-8, become `\\xHH`."""
+    r"""Quote a text as an SQL string literal, escaped as ClickHouse does. Surrogates, which stand for bytes that are
+    not UTF-8, become `\xHH`."""
     escaped = text.translate(_ESCAPES)
     if not escaped.isascii() and _SURROGATE.search(escaped):
         escaped = _SURROGATE.sub(lambda m: f"\\x{ord(m[0]) - 0xDC00:02X}", escaped)

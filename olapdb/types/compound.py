@@ -26,9 +26,7 @@ class Nullable(DataType):
 
 @dataclass(frozen=True)
 class LowCardinality(DataType):
-    """A hint that values repeat; they are those of `inner`, and Parquet's dictionaries compress
-    them.
-    """
+    """A type with the values of `inner`, marked as having few distinct ones; Parquet stores it with a dictionary."""
 
     inner: DataType
 
@@ -70,14 +68,14 @@ class Tuple(DataType):
         return f"Tuple({inner})"
 
     def goes_by_name(self, target: Tuple) -> bool:
-        """Return whether a conversion to `target` finds each element by its name: both have names, which
-        differ, or differ in order, and at least one is in both. Else elements go by place."""
+        """Return whether a conversion to `target` matches elements by name: both tuples have names, these or their
+        order differ, and at least one name is in both. Otherwise it matches by position."""
         common = set(self.names).intersection(target.names)
         return bool(common) and self.names != target.names
 
     @property
     def field_names(self) -> tuple[str, ...]:
-        """The names of the Arrow fields."""
+        """Return the names of the Arrow fields: the element names, or "1", "2", … for an unnamed tuple."""
         return self.names or tuple(str(i + 1) for i in range(len(self.elements)))
 
 
@@ -152,17 +150,17 @@ def plain(data_type: DataType) -> DataType:
 
 
 def with_inner(array: Array, inner: DataType) -> Array:
-    """Return the array type with other elements; as given if they are the same."""
+    """Return the array type with the element type replaced; the same object if it does not change."""
     return array if inner == array.inner else Array(inner)
 
 
 def with_elements(whole: Tuple, elements: tuple[DataType, ...]) -> Tuple:
-    """Return the tuple type with elements of other types; as given if they are the same."""
+    """Return the tuple type with the element types replaced; the same object if they do not change."""
     return whole if elements == whole.elements else Tuple(elements, whole.names)
 
 
 def without_low_cardinality(data_type: DataType) -> DataType:
-    """Return the type without LowCardinality, also inside of arrays, tuples and maps."""
+    """Return the type with LowCardinality removed at every depth: itself, in arrays, tuples and maps."""
     match data_type:
         case LowCardinality(inner):
             return without_low_cardinality(inner)
@@ -177,16 +175,15 @@ def without_low_cardinality(data_type: DataType) -> DataType:
 
 
 def without_inner_low_cardinality(data_type: DataType) -> DataType:
-    """Return the type without LowCardinality inside of arrays, tuples and maps."""
+    """Return the type with LowCardinality removed from inside arrays, tuples and maps, but not around the type
+    itself."""
     nested = isinstance(data_type, Array | Map | Tuple)
     return without_low_cardinality(data_type) if nested else data_type
 
 
 def make_nullable(data_type: DataType) -> DataType:
-    """Return Nullable(T); as given if T may be NULL already, or never can (Array, Map, states).
-
-    LowCardinality stays outside; a SimpleAggregateFunction is dropped.
-    """
+    """Return Nullable(T); T unchanged if it may be NULL already, or can never be (Array, Map, states). LowCardinality
+    stays outside; a SimpleAggregateFunction is dropped."""
     if is_nullable(data_type) or isinstance(data_type, Array | Map | AggregateFunction):
         return data_type
     if isinstance(data_type, LowCardinality):
@@ -226,7 +223,7 @@ def stored_type(data_type: DataType) -> DataType:
 
 
 def variants_in(data_type: DataType) -> Iterator[Variant]:
-    """Yield each Variant in the type, or the type itself."""
+    """Yield each Variant that is in the type; the type itself if it is one."""
     match plain(data_type):
         case Variant() as variant:
             yield variant
@@ -243,14 +240,13 @@ def variants_in(data_type: DataType) -> Iterator[Variant]:
 
 
 def has_variant(data_type: DataType) -> bool:
-    """Return whether the type is a Variant, or holds one."""
+    """Return whether the type is or contains a Variant."""
     return any(True for _ in variants_in(data_type))
 
 
 def any_part(data_type: DataType, kinds: tuple[type[DataType], ...]) -> bool:
-    """Return whether the type, without Nullable and the like, or a type in it is of one of the kinds.
-
-    The paths of a JSON are not parts of it."""
+    """Return whether the type or any type inside it is of one of the kinds; Nullable and the like are ignored. The
+    paths of a JSON are not searched."""
     match plain(data_type):
         case inner if isinstance(inner, kinds):
             return True
@@ -267,13 +263,12 @@ def any_part(data_type: DataType, kinds: tuple[type[DataType], ...]) -> bool:
 
 
 def has_types_by_row(data_type: DataType) -> bool:
-    """Return whether values of the type, or parts of them, have types of their own: a Variant, Dynamic or
-    JSON."""
+    """Return whether the type is or contains a Variant, Dynamic or JSON, whose values have types of their own."""
     return any_part(data_type, (Variant, Dynamic, Json))
 
 
 def has_floats(data_type: DataType) -> bool:
-    """Return whether the type is a float, or may hold one: 0 and -0 are equal, and two values."""
+    """Return whether the type is or may contain a float; for floats 0 and -0 are equal but distinct values."""
     return any_part(data_type, (Float, Dynamic, Json))
 
 

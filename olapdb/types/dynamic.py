@@ -14,11 +14,9 @@ PATHS_MAX = 1024
 
 @dataclass(frozen=True)
 class Dynamic(DataType):
-    """A type whose every value has a type of its own, or is NULL.
-
-    In Arrow a column is a struct (decision 020): `type`, the name of the row's type, and `value`, its value as
-    text. A row that is NULL is a NULL struct. `types_max` bounds ClickHouse's storage; here it is only part of
-    the name."""
+    """A type each value of which has a type of its own, or is NULL. In Arrow a column is a struct (decision 020):
+    `type`, the name of the row's type, and `value`, its value as text; a NULL row is a NULL struct. `types_max`
+    bounds ClickHouse's storage and is only part of the name here."""
 
     types_max: int = TYPES_MAX
 
@@ -30,11 +28,10 @@ class Dynamic(DataType):
 
 @dataclass(frozen=True)
 class Json(DataType):
-    """A JSON object as the values of its paths.
-
-    In Arrow a column is a list of structs `path`, `type`, `value`, sorted by path, without repetition (decision
-    020). `typed` has the paths whose type the column says, sorted; each row has all of them. Paths that are one
-    of `skipped`, lie below one, or are found by one of the patterns `skipped_patterns`, are left out."""
+    """A JSON object, stored as the values of its paths. In Arrow a column is a list of structs `path`, `type`,
+    `value`, sorted by path, without repetition (decision 020). `typed` are the paths with a declared type, sorted;
+    each row has all of them. Paths in `skipped`, below one of these, or matched by a pattern of `skipped_patterns`
+    are left out."""
 
     typed: tuple[tuple[str, DataType], ...] = ()
     skipped: tuple[str, ...] = ()
@@ -57,25 +54,25 @@ class Json(DataType):
 
     @property
     def element(self) -> Dynamic:
-        """The type of a path without a type of its own."""
+        """Return the type of values on paths without a declared type."""
         return Dynamic(self.types_max)
 
     @property
     def nested(self) -> Json:
-        """The type of the objects in an array: ClickHouse gives them fewer columns of their own."""
+        """Return the JSON type of objects inside arrays, for which ClickHouse has lower limits of paths and types."""
         return Json(types_max=self.types_max // 2, paths_max=self.paths_max // 4)
 
     @property
     def untyped(self) -> Json:
-        """The type with these bounds, without paths."""
+        """Return the type with the same limits but without typed and skipped paths."""
         return Json(types_max=self.types_max, paths_max=self.paths_max)
 
     def type_of(self, path: str) -> DataType:
-        """Return the type of the values at a path."""
+        """Return the type of the values on a path: its declared type, else `element`."""
         return dict(self.typed).get(path, self.element)
 
     def below(self, path: str) -> Json:
-        """Return the type of the object at a path: its typed paths without the path in front."""
+        """Return the JSON type of the object at a path: its typed paths, with the path's prefix removed."""
         start = f"{path}."
         typed = [(name[len(start) :], t) for name, t in self.typed if name.startswith(start)]
         return replace(self.untyped, typed=tuple(typed))

@@ -15,10 +15,10 @@ _PATHS_LIMIT = 10_000
 
 
 class Words(Protocol):
-    """The parser of a type's name, behind the opening bracket of the arguments."""
+    """The parser of a type name, positioned in the arguments of a Dynamic or JSON."""
 
     def take(self, symbol: str) -> bool:
-        """Skip the next character if it is the symbol; return whether it was."""
+        """Skip the next character if it is `symbol`; return whether it was."""
 
     def peek(self) -> str:
         """Return the next character, "" at the end."""
@@ -45,7 +45,7 @@ def dynamic_of(words: Words) -> Dynamic:
 
 
 def _bounded(name: str, value: int, limit: int) -> int:
-    """Return the value of an argument; raise UnexpectedAstStructure for one beyond the limit."""
+    """Return the value of the argument `name`. Raises UnexpectedAstStructure if it is above the limit."""
     if value > limit:
         raise errors.UnexpectedAstStructure(
             f"{name} is a number from 0 to {limit}, not {value}.", hint=f"Write at most {limit}."
@@ -96,7 +96,7 @@ def json_of(words: Words) -> Json:
 
 
 def _path(words: Words, first: str) -> str:
-    """Return the path that begins with a word: words between points."""
+    """Return the dotted path that begins with the word `first`."""
     parts = [first]
     while words.take("."):
         parts.append(words.word())
@@ -104,7 +104,7 @@ def _path(words: Words, first: str) -> str:
 
 
 def _checked_pattern(pattern: str) -> str:
-    """Return the pattern; raise CannotCompileRegexp if it is none."""
+    """Return the pattern unchanged. Raises CannotCompileRegexp if it is no valid regular expression."""
     try:
         re.compile(pattern)
     except re.error as error:
@@ -115,7 +115,7 @@ def _checked_pattern(pattern: str) -> str:
 
 
 def _refuse_skipped(typed: Iterable[str], skipped: Iterable[str], patterns: Iterable[str]) -> None:
-    """Raise BadArguments for a path that has a type and is left out."""
+    """Raise BadArguments if a path with a declared type is also skipped."""
     for path in typed:
         for other in skipped:
             if path == other or path.startswith(f"{other}."):

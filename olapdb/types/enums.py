@@ -36,9 +36,8 @@ def enum_of(name: str, elements: Sequence[tuple[str, int | None]]) -> Enum:
 
 
 def _numbered(elements: Sequence[tuple[str, int | None]]) -> list[tuple[str, int]]:
-    """Return the elements with their numbers, counted where none but the first has one.
-
-    Raises UnexpectedAstStructure."""
+    """Return the elements with numbers; where only the first or none has one, the others count up from it (from 1).
+    Raises UnexpectedAstStructure if only some have numbers."""
     given = [(text, number) for text, number in elements if number is not None]
     if len(given) == len(elements):
         return given
@@ -53,7 +52,7 @@ def _numbered(elements: Sequence[tuple[str, int | None]]) -> list[tuple[str, int
 
 
 def _check_unique(elements: Sequence[tuple[str, int]]) -> None:
-    """Raise SyntaxError about the first text or number that is given twice."""
+    """Raise SyntaxError for the first text or number that repeats."""
     by_text: dict[str, int] = {}
     by_number: dict[int, str] = {}
     for text, number in elements:

@@ -10,11 +10,9 @@ _INDENT = "    "
 
 
 def indented_name(data_type: DataType, depth: int = 0, *, unnamed: bool = False) -> str:
-    """Return a type's name; the elements of named tuples are on lines of their own,
-    but for tuples that may be NULL.
-
-    `depth` is the number of indentations of the line on which the name begins. With `unnamed` those
-    of other tuples are too, as in SHOW CREATE."""
+    """Return a type's name with each element of a named tuple on its own line, except in tuples that may be NULL.
+    `depth` is the indentation of the line where the name begins. With `unnamed`, elements of unnamed tuples are on
+    their own lines too, as in SHOW CREATE."""
     match data_type:
         case Nullable(inner=Tuple()) | Point() | Shape() | Nested():
             return data_type.name

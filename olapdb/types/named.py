@@ -27,7 +27,7 @@ class Point(Tuple):
 
 @dataclass(frozen=True)
 class Shape(Array):
-    """Points, or shapes of points, under a name: `Ring` is an array of points."""
+    """An array type under a geometric name: `Ring` is an array of points, others are arrays of shapes."""
 
     label: str
 
@@ -47,7 +47,7 @@ class Geometry(Variant):
         return "Geometry"
 
     def with_alternatives(self, change: Callable[[DataType], DataType]) -> Variant:
-        """Return the Variant of the shapes, each changed; this type if none changes."""
+        """Return the Variant of the shapes with `change` applied to each; this type itself if none changes."""
         changed = tuple(map(change, self.alternatives))
         return self if changed == self.alternatives else variant_of(changed)
 

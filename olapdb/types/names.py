@@ -112,7 +112,7 @@ _PARAMETRIC = (
 
 
 def type_families() -> tuple[tuple[str, int, str], ...]:
-    """Return (name, 1 if it is case insensitive, alias target or "") of each type, by name."""
+    """Return (name, 1 if case-insensitive else 0, alias target or "") of each type family, sorted by name."""
     own = (*_BY_NAME, *_PARAMETRIC, *(f"Interval{unit}" for unit in INTERVAL_UNITS))
     insensitive = {"BOOL", "UUID", "DECIMAL", *CASE_INSENSITIVE, *ALIASES}
     families = {name: (name, int(name.upper() in insensitive), "") for name in own}
@@ -155,7 +155,7 @@ def parse_type(text: str, state_of: StateOf) -> DataType:
 
 
 class _TypeParser:
-    """A recursive descent parser of one type name; `at` is the position in `text`."""
+    """A recursive descent parser of one type name; `at` is the current position in `text`."""
 
     def __init__(self, text: str, state_of: StateOf) -> None:
         """Begin at the first character of `text`; `state_of` is as of `parse_type`."""
@@ -179,7 +179,7 @@ class _TypeParser:
         return parsed
 
     def _simple(self, name: str) -> DataType:
-        """Return the type of a name without arguments; raise UnknownType for an unknown one."""
+        """Return the type of a name without arguments. Raises UnknownType for an unknown name."""
         if name in _BY_NAME:
             return _BY_NAME[name]
         upper = name.upper()
@@ -198,9 +198,8 @@ class _TypeParser:
         raise self._unknown(name)
 
     def _parametric(self, name: str) -> DataType:
-        """Parse the arguments behind the opening bracket; raise UnknownType for an unknown name.
-
-        Raises UnexpectedAstStructure and ArgumentOutOfBound."""
+        """Parse the arguments after the opening bracket and return the type. Raises UnknownType,
+        UnexpectedAstStructure and ArgumentOutOfBound."""
         upper = name.upper()
         name = CASE_INSENSITIVE.get(upper, name)
         if (nested := self._of_types(name)) is not None:
@@ -245,7 +244,7 @@ class _TypeParser:
                 raise self._unknown(name)
 
     def _of_types(self, name: str) -> DataType | None:
-        """Parse the arguments of a type that is made of types; return None for another name."""
+        """Parse the arguments of a type that takes types, such as Array; return None if `name` is none of these."""
         match name:
             case "Nullable":
                 return Nullable(
@@ -283,14 +282,14 @@ class _TypeParser:
         return None
 
     def _integers(self) -> None:
-        """Skip the one or two lengths of a type that has none: `INT(11)`, `FLOAT(7, 4)`."""
+        """Skip the one or two length arguments of a type for which they have no meaning: `INT(11)`, `FLOAT(7, 4)`."""
         self.integer()
         if self.take(","):
             self.integer()
 
     def _time(self, name: str) -> DataType:
-        """Parse the precision of a Time64; raise BadArguments for one beyond 9, and
-        IllegalTypeOfArgument for a time zone, which no time has."""
+        """Parse the precision of a Time64. Raises BadArguments above 9, and IllegalTypeOfArgument for a time zone,
+        which no time has."""
         if self.peek() == ")":
             return Time64(3)
         if self.peek() != "'":
@@ -306,9 +305,8 @@ class _TypeParser:
         )
 
     def _checked(self, name: str, inner: DataType, refused: tuple[type[DataType], ...]) -> DataType:
-        """Return `inner`; raise IllegalTypeOfArgument if it is of a `refused` class inside type
-        `name`.
-        """
+        """Return `inner` unchanged. Raises IllegalTypeOfArgument if it is of a class in `refused` and so cannot be
+        inside the type `name`."""
         if isinstance(inner, refused):
             raise errors.IllegalTypeOfArgument(f"The type {inner} cannot be inside of {name}.")
         return inner
@@ -424,7 +422,7 @@ class _TypeParser:
         return AggregateFunction(function, tuple(parameters), tuple(arguments), state)
 
     def _unknown(self, name: str) -> errors.UnknownType:
-        """Return the error about a name; it says so if the type is ClickHouse's but not supported."""
+        """Return the error for an unknown type name; it says so if ClickHouse has the type but olapdb does not."""
         if name in _UNSUPPORTED:
             return errors.UnknownType(
                 f"The type {name} is ClickHouse's, but olapdb does not have it.",
@@ -452,7 +450,7 @@ class _TypeParser:
         return False
 
     def _expect(self, symbol: str) -> None:
-        """Skip the next character; raise SyntaxError unless it is `symbol`."""
+        """Skip whitespace and the next character. Raises SyntaxError unless the character is `symbol`."""
         if not self.take(symbol):
             raise errors.SyntaxError(
                 f"Expected {symbol!r} at character {self.at + 1} of type {self.text!r}."
@@ -466,7 +464,7 @@ class _TypeParser:
             )
 
     def _peek_word(self) -> str:
-        """Return the next word without moving, "" if the next character is no letter."""
+        """Return the next word without skipping it; "" if the next character is no letter."""
         start = self.at
         self._skip()
         word = self.word() if self.peek().isalpha() else ""

@@ -74,7 +74,7 @@ def python_values(
 
 
 def _has_zone(arrow: pa.DataType) -> bool:
-    """Return whether a type is of timestamps with a zone."""
+    """Return whether the Arrow type is a timestamp type with a zone."""
     return pa.types.is_timestamp(arrow) and arrow.tz is not None
 
 
@@ -88,10 +88,9 @@ _DAYS_2037 = 24_472
 
 
 def _datetimes(column: pa.Array | pa.ChunkedArray, aware: bool) -> list[object]:
-    """Return timestamps with a zone as datetimes, with the zone if `aware`.
-
-    `to_pylist` would import pandas where it is installed, which takes longer than a first query.
-    Raises OverflowError and ValueError for those that Python does not have."""
+    """Convert timestamps with a zone to datetimes, aware of the zone if `aware`, else naive. Avoids `to_pylist`,
+    which imports pandas where it is installed and takes longer than a first query. Raises OverflowError and
+    ValueError for times outside Python's range."""
     zone = _zone(column.type.tz)
     utc = column.cast(pa.int64()).cast(pa.timestamp(column.type.unit))
     is_utc = column.type.tz == "UTC"
@@ -109,7 +108,7 @@ def _datetimes(column: pa.Array | pa.ChunkedArray, aware: bool) -> list[object]:
 
 
 def _within(ticks: pa.Array | pa.ChunkedArray, per_day: int, first: int, last: int) -> bool:
-    """Return whether all ticks are from day `first` on and before the end of day `last`."""
+    """Return whether all ticks are between the start of day `first` and the end of day `last`; `per_day` ticks a day."""
     bounds = pc.min_max(ticks).as_py()
     if bounds["min"] is None:
         return True
@@ -119,8 +118,7 @@ def _within(ticks: pa.Array | pa.ChunkedArray, per_day: int, first: int, last: i
 def _second_times(
     column: pa.Array | pa.ChunkedArray, local: pa.Array | pa.ChunkedArray
 ) -> list[int]:
-    """Return the places of the local times that were there an hour before already, when clocks went
-    back."""
+    """Return the positions of the local times that repeat one an hour earlier, because clocks went back."""
     earliest = pc.assume_timezone(local, column.type.tz, ambiguous="earliest")
     later = pc.indices_nonzero(pc.not_equal(earliest, column))
     places: list[int] = later.to_pylist()
@@ -128,16 +126,15 @@ def _second_times(
 
 
 def _dates(column: pa.Array | pa.ChunkedArray) -> list[object]:
-    """Return days as dates. Raises OverflowError and ValueError for those that Python does not have."""
+    """Convert days to dates. Raises OverflowError and ValueError for days outside Python's range."""
     if not _within(column.cast(pa.int32()), 1, _FIRST_DAY, _LAST_DAY):
         return list(column.to_pylist())
     return _as_objects(column, "datetime64[D]")
 
 
 def _as_objects(column: pa.Array | pa.ChunkedArray, unit: str) -> list[Any]:
-    """Return days, or timestamps without a zone, which Python has, as its dates and datetimes.
-
-    Arrow's own way to numpy would import pandas."""
+    """Convert days, or timestamps without a zone, to Python's dates and datetimes; all are in Python's range. Arrow's
+    own conversion would import pandas."""
     own_unit = "D" if pa.types.is_date32(column.type) else column.type.unit
     ticks = column.cast(pa.int32()) if own_unit == "D" else column
     numbers = pc.fill_null(ticks.cast(pa.int64()), scalar_of(_NO_TIME, pa.int64()))
@@ -146,12 +143,12 @@ def _as_objects(column: pa.Array | pa.ChunkedArray, unit: str) -> list[Any]:
 
 
 def _zone(name: str) -> tzinfo | None:
-    """Return the time zone of an Arrow type: that of a name, or an offset such as +05:30, which files have."""
+    """Return the tzinfo of a zone name, or of an offset such as +05:30, which Arrow files may have."""
     return datetime.strptime(name, "%z").tzinfo if name[:1] in "+-" else ZoneInfo(name)
 
 
 def _in_zone(data_type: DataType, zone: str) -> DataType:
-    """Return the type with this zone in each DateTime without one."""
+    """Return the type with `zone` in each DateTime that has no zone."""
     match data_type:
         case DateTime(None):
             return DateTime(zone)
@@ -172,8 +169,8 @@ def _in_zone(data_type: DataType, zone: str) -> DataType:
 
 
 def _with_bytes(column: pa.Array | pa.ChunkedArray, error: UnicodeDecodeError) -> list[object]:
-    """Return a String column's values as texts, those that are not UTF-8 as bytes. Raise
-    CannotConvertType for a nested column. `error` is the failed decoding."""
+    """Return a String column's values as texts, values that are not UTF-8 as bytes. Raises CannotConvertType for a
+    nested column; `error` is the failed decoding."""
     if not pa.types.is_string(column.type):
         raise CannotConvertType(
             f"A String within {column.type} is not UTF-8: {error}.",
@@ -193,8 +190,8 @@ def _text_or_bytes(value: bytes | None) -> object:
 
 
 def _converter(data_type: DataType) -> Callable[[object], object] | None:
-    """Return the function that converts a value of Arrow's `to_pylist` to ours. None if values of
-    the type need no conversion."""
+    """Return the function that converts a value of Arrow's `to_pylist` to the Python value of the type; None if no
+    conversion is needed."""
     match data_type:
         case UUID():
             return _to_uuid
@@ -227,7 +224,7 @@ def _converter(data_type: DataType) -> Callable[[object], object] | None:
 
 
 def _enum_converter(texts: Mapping[int, str]) -> Callable[[object], object]:
-    """Return the function from an Enum's number to its text."""
+    """Return the function that maps an Enum's number to its text."""
     return lambda number: texts.get(number) if isinstance(number, int) else number
 
 
@@ -239,11 +236,11 @@ def _to_int(value: object) -> object:
 
 
 def _timedelta_converter(precision: int) -> Callable[[object], object]:
-    """Return the function from a time's ticks to a timedelta; nanoseconds are truncated."""
+    """Return the function that converts a time's ticks to a timedelta; nanoseconds are truncated."""
     per_second = 10**precision
 
     def convert(ticks: object) -> object:
-        """Convert ticks; return any other value unchanged."""
+        """Convert integer ticks to a timedelta; return any other value unchanged."""
         if not isinstance(ticks, int):
             return ticks
         microseconds = abs(ticks) * 1_000_000 // per_second
@@ -278,7 +275,7 @@ def _identity(value: object) -> object:
 
 
 def _nullable_converter(data_type: DataType) -> Callable[[object], object]:
-    """Return a function that converts a value of the type to Python's and None to None."""
+    """Return the function that converts a value of the type, and leaves None as None."""
     convert = _converter(data_type)
     if convert is None:
         return _identity
@@ -287,8 +284,7 @@ def _nullable_converter(data_type: DataType) -> Callable[[object], object]:
 
 
 def _array_converter(inner: DataType) -> Callable[[object], object] | None:
-    """Return a function that converts each item of a list. None if items of this type need no
-    conversion."""
+    """Return the function that converts each element of a list; None if the elements need no conversion."""
     if _converter(inner) is None:
         return None
     convert = _nullable_converter(inner)
@@ -296,8 +292,8 @@ def _array_converter(inner: DataType) -> Callable[[object], object] | None:
 
 
 def _map_converter(key: DataType, value: DataType) -> Callable[[object], object]:
-    """Return a function that converts Arrow's list of (key, value) pairs to a dict. Keys that are
-    arrays or maps are tuples."""
+    """Return the function that converts Arrow's list of (key, value) pairs to a dict. Keys that are arrays or maps
+    become tuples."""
     to_key, to_value = _nullable_converter(key), _nullable_converter(value)
 
     def convert(pairs: object) -> object:
@@ -310,7 +306,7 @@ def _map_converter(key: DataType, value: DataType) -> Callable[[object], object]
 
 
 def _as_key(value: object) -> object:
-    """Return the key of a dict: arrays in it as tuples, maps as tuples of their pairs."""
+    """Convert a map's key to a hashable value: arrays to tuples, maps to tuples of their pairs."""
     match value:
         case list() | tuple():
             return tuple(map(_as_key, value))
@@ -321,7 +317,7 @@ def _as_key(value: object) -> object:
 
 
 def _tuple_converter(elements: Sequence[DataType]) -> Callable[[object], object]:
-    """Return a function that converts Arrow's dict by element names to a tuple."""
+    """Return the function that converts Arrow's dict of element names to a tuple."""
     converters = [_nullable_converter(element) for element in elements]
 
     def convert(value: object) -> object:
@@ -334,7 +330,7 @@ def _tuple_converter(elements: Sequence[DataType]) -> Callable[[object], object]
 
 
 def _variant_converter(alternatives: Sequence[DataType]) -> Callable[[object], object]:
-    """Return a function that converts Arrow's dict of a Variant to the value of its alternative."""
+    """Return the function that converts Arrow's dict of a Variant to the value of the row's alternative."""
     converters = [(t.name, _nullable_converter(t)) for t in alternatives]
 
     def convert(value: object) -> object:

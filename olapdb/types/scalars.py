@@ -49,10 +49,8 @@ class Float(DataType):
 
 @dataclass(frozen=True)
 class BFloat16(Float):
-    """BFloat16: the upper half of a Float32, which has its range and 8 bits of its digits.
-
-    Arrow holds each value as the Float32 that it is.
-    """
+    """A 16-bit float: the upper half of a Float32, with its range but only 8 bits of precision. Arrow holds each
+    value as Float32."""
 
     bits: int = 16
 
@@ -64,17 +62,15 @@ class BFloat16(Float):
 
 @dataclass(frozen=True)
 class ExactFloat(Float):
-    """A Float64 as the common type of a 64-bit integer and a float, where ClickHouse has a Variant.
-
-    A cast of an integer that no Float64 holds exactly is an error.
-    """
+    """Float64 as the common type of a 64-bit integer and a float, where ClickHouse has a Variant. Casting an integer
+    that no Float64 holds exactly is an error."""
 
     bits: int = 64
 
 
 @dataclass(frozen=True)
 class Decimal(DataType):
-    """Decimal(P, S): P digits, 1 to 76, of which S are behind the point."""
+    """Decimal(P, S): P digits, 1 to 76, of which S are after the decimal point."""
 
     precision: int
     scale: int
@@ -87,11 +83,9 @@ class Decimal(DataType):
 
 @dataclass(frozen=True)
 class WideInteger(Decimal):
-    """An integer beyond 64 bits: the common type of UInt64 and a signed integer.
-
-    ClickHouse has Int128 or Variant(Int64, UInt64) here.  Arrow and tables hold it as the Decimal
-    that its name says; arithmetic treats it as an integer, so that a quotient is a Float64.
-    """
+    """An integer type beyond 64 bits: the common type of UInt64 and a signed integer. ClickHouse has Int128 or
+    Variant(Int64, UInt64) here. Arrow and tables hold it as the Decimal in its name; arithmetic treats it as an
+    integer, so that a quotient is a Float64."""
 
     precision: int = 20
     scale: int = 0
@@ -99,7 +93,7 @@ class WideInteger(Decimal):
 
 @dataclass(frozen=True)
 class WideNumber(Decimal):
-    """Int128, UInt128, Int256 or UInt256: a decimal's bytes, which are the integer (decision 014)."""
+    """Int128, UInt128, Int256 or UInt256. Arrow holds the integer as the bytes of a decimal (decision 014)."""
 
     precision: int = 38
     scale: int = 0
@@ -312,7 +306,7 @@ class Nothing(DataType):
 
 @dataclass(frozen=True)
 class Interval(DataType):
-    """A number of `unit`s, one of `INTERVAL_UNITS`; only inside expressions."""
+    """A number of units `unit`, one of `INTERVAL_UNITS`; only inside expressions."""
 
     unit: str
 

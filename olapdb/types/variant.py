@@ -14,13 +14,10 @@ ALTERNATIVES_MAX = 255
 
 @dataclass(frozen=True)
 class Variant(DataType):
-    """A type whose every value is of one of `alternatives`, or NULL.
-
-    The alternatives are sorted by name, and none repeats (`variant_of`). In Arrow a column is a struct
-    (decision 016): `number` is the place of the row's alternative, and a field for each alternative, called
-    by its type's name, has the values of its rows and is NULL in others. A row that is NULL is a NULL struct.
-    So structs compare as ClickHouse orders variants: by alternative, then by value.
-    """
+    """A type each value of which is of one of `alternatives`, or NULL. Alternatives are sorted by name and do not
+    repeat (`variant_of`). In Arrow a column is a struct (decision 016): `number` is the index of the row's
+    alternative; each alternative has a field, named by its type, that is NULL in rows of other alternatives. A NULL
+    row is a NULL struct. So structs sort as ClickHouse sorts variants: by alternative, then by value."""
 
     alternatives: tuple[DataType, ...]
 
@@ -31,23 +28,22 @@ class Variant(DataType):
 
     @property
     def field_names(self) -> tuple[str, ...]:
-        """The names of the alternatives, which are those of the Arrow fields behind `number`."""
+        """Return the names of the alternatives, which are also the names of the Arrow fields after `number`."""
         return tuple(t.name for t in self.alternatives)
 
     def place_of(self, name: str) -> int | None:
-        """Return the place of the alternative with this name of a type; None if there is none."""
+        """Return the index of the alternative whose type has this name; None if there is none."""
         names = self.field_names
         return names.index(name) if name in names else None
 
     def with_alternatives(self, change: Callable[[DataType], DataType]) -> Variant:
-        """Return the Variant whose alternatives are those of this one, each changed."""
+        """Return the Variant with `change` applied to each alternative."""
         return variant_of(tuple(map(change, self.alternatives)))
 
 
 def variant_of(alternatives: Sequence[DataType]) -> Variant:
-    """Return the Variant of these types, in any order; those of a Variant among them are its own.
-
-    A Variant alone stays what it is."""
+    """Return the Variant of these types, given in any order; a Variant among them is replaced by its alternatives. A
+    single Variant is returned unchanged."""
     if alternatives and all(isinstance(t, Variant) and t == alternatives[0] for t in alternatives):
         assert isinstance(alternatives[0], Variant)
         return alternatives[0]

@@ -41,7 +41,7 @@ class ArgAndExtreme(ExtremeArgument):
 
 
 def _filled(values: pa.Array, data_type: DataType) -> pa.Array:
-    """Return values with the type's default where there is none."""
+    """Return the values with each null replaced by the default of `data_type`."""
     if not values.null_count:
         return values
     missing = columns.retype(columns.single(default_value(data_type)), values.type)

@@ -40,14 +40,15 @@ class TimeAverage(Average):
     """
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
-        """Return the sum and number of each group's values that are not NULL."""
+        """Return Tuple(sum, count) of each group's values that are not NULL."""
         array = arguments[0]
         ticks = columns.numpy_values(array).astype(np.int64)
         numbers = columns.from_values(ticks, pa.int64(), columns.validity(array))
         return super().state([numbers], groups)
 
     def finalize(self, states: pa.Array) -> pa.Array:
-        """Return sum / count rounded to the last digit, halves to the even one; 0 without values."""
+        """Return sum / count of each group, rounded to the last digit of the type, halves to even; 0 for a group
+        without values."""
         sums, counts = columns.struct_fields(states)
         divisors = np.maximum(columns.numpy_values(counts), 1)
         if not isinstance(self.summed, Decimal):
@@ -71,14 +72,14 @@ class TimeAverage(Average):
         return int(10 ** (-kind.precision % 3))
 
     def acero(self) -> None:
-        """Return None: Arrow adds up no times."""
+        """Return None: Arrow cannot compute sums of dates and times."""
         return
 
 
 def average_of_any(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
-    """Resolve avg of numbers, or of a type in `TIMES`."""
+    """Resolve avg: TimeAverage for an argument of a type in `TIMES`, the average of numbers for any other."""
     if len(types) != 1 or not isinstance(plain(types[0]), TIMES):
         return average(name, parameters, types)
     require_no_parameters(name, parameters)

@@ -44,7 +44,7 @@ _TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 def _floats(array: pa.Array) -> np.ndarray:
-    """Return numbers, decimals or times, in days or seconds, as Float64."""
+    """Return numbers, decimals, dates (in days) or times (in seconds) as Float64."""
     if pa.types.is_decimal(array.type):
         return columns.numpy_values(array.cast(pa.float64()))
     numbers = columns.numpy_values(array).astype(np.float64)
@@ -65,14 +65,14 @@ class BoundingRatio(Aggregate):
         return self._state((x, y), (x, y), groups)
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
-        """Return the bounds of each group's bounds."""
+        """Return for each group the leftmost and the rightmost point of its states."""
         seen, *bounds = (columns.numpy_values(field) for field in columns.struct_fields(states))
         rows = np.flatnonzero(seen)
         lx, ly, rx, ry = (bound[rows] for bound in bounds)
         return self._state((lx, ly), (rx, ry), Groups(groups.codes[rows], groups.count))
 
     def finalize(self, states: pa.Array) -> pa.Array:
-        """Return the ratio of each group; NaN for points of one x, and for none."""
+        """Return (y2 - y1) / (x2 - x1) of each group; NaN for a group without points or whose points all have one x."""
         _, lx, ly, rx, ry = (columns.numpy_values(f) for f in columns.struct_fields(states))
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             return columns.from_values((ry - ly) / (rx - lx), pa.float64())
@@ -80,7 +80,8 @@ class BoundingRatio(Aggregate):
     def _state(
         self, left: tuple[np.ndarray, np.ndarray], right: tuple[np.ndarray, np.ndarray], g: Groups
     ) -> pa.Array:
-        """Return the states of the left and right points (x, y) of the groups `g`."""
+        """Build the state of each group in `g` from its leftmost and its rightmost point, each given as arrays (x,
+        y)."""
         present = g.sizes > 0
         fields = [columns.from_values(present, pa.uint8())]
         for (x, y), largest in ((left, False), (right, True)):
@@ -92,7 +93,7 @@ class BoundingRatio(Aggregate):
         return columns.structs_from(fields, self.state_type.arrow)
 
     def _extreme_rows(self, x: np.ndarray, groups: Groups, *, largest: bool) -> np.ndarray:
-        """Return the first of each group's rows that have the extreme x; any for an empty group."""
+        """Return for each group the first row with its smallest (largest) x; an arbitrary row for an empty group."""
         worst = np.iinfo(np.int64).min if largest else np.iinfo(np.int64).max
         keys = np.where(np.isnan(x), worst, group_kernels.sortable_bits(x + 0.0))
         backwards = Groups(groups.codes[::-1], groups.count)  # the last of them is chosen
@@ -125,7 +126,8 @@ class DeltaSumTimestamp(Gathered):
     a block, so that its result depends on how rows were cut into blocks."""
 
     def _result(self, offsets: np.ndarray, arguments: list[np.ndarray]) -> pa.Array:
-        """Return the sum of each group's rises; 0 for a group without any."""
+        """Return for each group, in order of time, the sum of the positive differences of consecutive values; 0 if
+        none."""
         values, times = arguments
         codes = columns.parents_of(offsets)
         order = np.lexsort((times, codes))

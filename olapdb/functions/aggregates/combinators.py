@@ -62,7 +62,7 @@ class If(SharedStateCombinator):
 
     @property
     def takes_short_decimals(self) -> bool:
-        """Return whether the inner aggregate takes them."""
+        """Return whether the inner aggregate takes 64-bit decimals."""
         return self.inner.takes_short_decimals
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
@@ -179,7 +179,7 @@ class SeenRowsCombinator(SharedStateCombinator):
         return self._with_seen_flag(seen, self.inner.state(arguments, groups))
 
     def totals(self, arguments: Sequence[pa.Array]) -> TotalsOfState | None:
-        """Return the number of values, then the inner totals."""
+        """Return the inner aggregate's totals, preceded by the number of values that are not NULL."""
         if not self.inner.skips_nulls or len(arguments) != 1 or not may_be_counted(arguments[0]):
             return None
         inner = self.inner.totals(arguments)

@@ -41,13 +41,13 @@ class CompensatedSum(Aggregate):
         return self._added(sums, errors, groups)
 
     def finalize(self, states: pa.Array) -> pa.Array:
-        """Return the sums, each with its error added."""
+        """Return each group's sum plus its error; Float64."""
         sums, errors = (columns.numpy_values(field) for field in columns.struct_fields(states))
         with np.errstate(invalid="ignore", over="ignore"):
             return columns.from_values(sums + errors, pa.float64())
 
     def _added(self, sums: np.ndarray, errors: np.ndarray, groups: Groups) -> pa.Array:
-        """Return the states of groups of sums with their errors."""
+        """Add up the sums and their errors by group and return the states Tuple(sum, error)."""
         order = groups.order
         sums, errors, codes = sums[order], errors[order], groups.codes[order]
         sizes = groups.sizes

@@ -27,7 +27,8 @@ DEPENDENCES = ("cramersV", "cramersVBiasCorrected", "contingency", "theilsU")
 
 @dataclass(frozen=True)
 class Dependence(CountedValues):
-    """One of DEPENDENCES; NaN for a group of less than two rows."""
+    """An aggregate that measures how much two columns depend on each other: one of DEPENDENCES. A group of fewer than
+    two rows gives NaN."""
 
     def finalize(self, states: pa.Array) -> pa.Array:
         """Return the measure of each group; Float64."""
@@ -66,7 +67,8 @@ class Dependence(CountedValues):
 def _margins(
     side: pa.Array, owners: np.ndarray, counts: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return for each pair how many rows have its value on one side, and in how many pairs it is."""
+    """Return for each distinct pair of values how many rows have the pair's value on this side, and how many distinct
+    pairs have it. `owners` is the group and `counts` the number of rows of each pair."""
     ranking = group_kernels.rank_rows([side])
     _, inverse = np.unique(owners * max(ranking.count, 1) + ranking.ranks, return_inverse=True)
     inverse = inverse.reshape(-1)

@@ -58,14 +58,15 @@ _Times = Date | Date32 | DateTime | DateTime64
 
 
 def _as_decimals(unscaled: np.ndarray, target: Decimal) -> pa.Array:
-    """Return decimals of their unscaled integers; raise DecimalOverflow for one of too many digits."""
+    """Convert unscaled integers to decimals of type `target`. Raises DecimalOverflow if one has too many digits."""
     if (np.abs(unscaled) >= 10.0**target.precision).any():
         raise DecimalOverflow(f"A quantile between two values is no {target}.")
     return decimals_of_unscaled(unscaled, target.arrow)
 
 
 def _as_integers(numbers: np.ndarray, target: Integer) -> pa.Array:
-    """Return floats cut to integers; one that float64 rounded beyond the type is the type's end."""
+    """Convert floats to integers of type `target`, truncated; floats beyond the type's range become its minimum or
+    maximum."""
     dtype = columns.dtype_of(target.arrow)
     beyond = numbers > np.float64(np.nextafter(float(np.iinfo(dtype).max) + 1, 0))
     whole = np.where(beyond, 0.0, numbers).astype(dtype)
@@ -107,13 +108,14 @@ Rule = Callable[[Spread, float], tuple[np.ndarray, np.ndarray, np.ndarray]]
 
 
 def _at_least(spread: Spread, level: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (place, the same place, 0) of the first value up to which the weights reach the level."""
+    """Return for each group the first value whose cumulative weight reaches the level's share. The result is (place,
+    the same place, 0), for a caller that interpolates between two places."""
     places = spread.first(spread.running >= (level * spread.totals)[spread.owners])
     return places, places, np.zeros(len(places))
 
 
 def _timed(spread: Spread, level: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return what `_at_least` does; for groups of little weight the value after the level's share."""
+    """Return places as `_at_least` does; groups of small total weight take the value after the level's share."""
     share = level * spread.totals
     few = (spread.totals <= _TIMING_FEW)[spread.owners]
     wanted = np.where(few, np.floor(share)[spread.owners] + 1, np.ceil(share)[spread.owners])
@@ -122,7 +124,8 @@ def _timed(spread: Spread, level: float) -> tuple[np.ndarray, np.ndarray, np.nda
 
 
 def _beyond(spread: Spread, level: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the values whose rank, from 0, is the level's share of the last rank."""
+    """Return the place of the value whose rank, from 0, is the level times the last rank, as (place, the same place,
+    0)."""
     places = spread.first(spread.running > (level * (spread.totals - 1))[spread.owners])
     return places, places, np.zeros(len(places))
 
@@ -138,12 +141,14 @@ def _repeated(spread: Spread, level: float) -> tuple[np.ndarray, np.ndarray, np.
 
 
 def _between(spread: Spread, level: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the neighbours of the level where each value stands in the middle of its weight."""
+    """Return (lower place, upper place, share of the upper) around the level; each value stands at the middle of its
+    weight."""
     return _interpolated(spread, level, singles=False)
 
 
 def _centroids(spread: Spread, level: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the neighbours of the level as a t-digest has them: a value of weight 1 is a point."""
+    """Return (lower place, upper place, share of the upper) as a t-digest interpolates: a value of weight 1 is a
+    single point."""
     return _interpolated(spread, level, singles=True)
 
 
@@ -167,8 +172,8 @@ def _interpolated(
 
 @dataclass(frozen=True)
 class Kind:
-    """A family of quantiles: its rule, the type of its result (None for that of the argument), and
-    whether it has weights, takes decimals, and has an accuracy before the levels."""
+    """A family of quantiles: its rule for places, its result type (None: that of the argument), and whether it takes
+    weights, takes decimals, and has an accuracy as first parameter."""
 
     rule: Rule
     result: DataType | None = None
@@ -260,7 +265,8 @@ class CountedQuantiles(CountedValues):
         return pc.fill_null(taken, float("nan") if is_float else default_value(result))
 
     def _rounded(self, values: pa.Array) -> pa.Array:
-        """Return the values as the kind counts them: as they are, in less precision, or as buckets."""
+        """Round the values as this family counts them: unchanged, in less precision, or as representatives of
+        buckets."""
         arrow = self.state_type.arrow.field(0).type.value_type
         if self.kind in ("GK", "InterpolatedWeighted", "ExactWeightedInterpolated"):
             return columns.retype(values, arrow)
@@ -281,9 +287,8 @@ class CountedQuantiles(CountedValues):
         return columns.from_values(numbers + 0.0, arrow)
 
     def _bucketed(self, numbers: np.ndarray) -> np.ndarray:
-        """Return the representatives of the logarithmic buckets of a DDSketch (Masson et al. 2019).
-
-        Raises BadArguments for a number that no bucket holds."""
+        """Replace each number by the representative of its logarithmic DDSketch bucket (Masson et al. 2019). Raises
+        BadArguments for a number outside of all buckets."""
         if np.isinf(numbers).any():
             raise BadArguments(f"{self.name} has no bucket for an infinite value.")
         scale = 1 / np.log((1 + self.accuracy) / (1 - self.accuracy))
@@ -335,9 +340,8 @@ def counted_quantile(
 
 
 def _accuracy(name: str, parameters: tuple[object, ...], kind: type) -> float:
-    """Return the first parameter, the accuracy.
-
-    Raises NumberOfArgumentsDoesntMatch, IllegalTypeOfArgument and BadArguments."""
+    """Return the accuracy, which is the first parameter. Raises NumberOfArgumentsDoesntMatch, IllegalTypeOfArgument
+    and BadArguments."""
     if not parameters:
         raise NumberOfArgumentsDoesntMatch(f"The first parameter of {name} is its accuracy.")
     accuracy = parameters[0]

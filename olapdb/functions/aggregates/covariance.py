@@ -64,8 +64,8 @@ class Covariance(Aggregate):
             return columns.from_values(results, plain(self.result_type).arrow)
 
     def _of_values(self, left: np.ndarray, right: np.ndarray, groups: Groups) -> pa.Array:
-        """Return the states of the groups from pairs of values: bit by bit what `_combined` makes of
-        states of one pair each, in fewer passes."""
+        """Return the states of the groups from pairs of values. The result is bit for bit the one that `_combined`
+        gives for states of one pair each, in fewer passes."""
         total = group_kernels.sum_floats(np.ones(len(left)), groups)
         deviations, moved, merged = [], [], []
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -84,7 +84,7 @@ class Covariance(Aggregate):
         return self._states(total, merged)
 
     def _combined(self, fields: Sequence[np.ndarray], groups: Groups) -> pa.Array:
-        """Return the states of the groups; `fields` are those of the states to merge."""
+        """Merge states group by group and return the merged states; `fields` are the fields of the states to merge."""
         counts, left, right, *sums = fields
         nonempty = counts > 0
         total = group_kernels.sum_floats(counts, groups)
@@ -110,7 +110,7 @@ class Covariance(Aggregate):
         return self._states(total, merged)
 
     def _states(self, total: np.ndarray, merged: Sequence[np.ndarray]) -> pa.Array:
-        """Return states from the numbers of rows and the other fields."""
+        """Build states from the numbers of rows, `total`, and the merged other fields."""
         count_field = columns.from_values(total, pa.uint64())
         mean_fields = [columns.from_values(values, pa.float64()) for values in merged]
         return columns.structs_from([count_field, *mean_fields], self.state_type.arrow)

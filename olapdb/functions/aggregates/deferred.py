@@ -12,14 +12,17 @@ _PACKAGE = __name__.rpartition(".")[0]
 
 
 class DeferredFactory:
-    """A factory by its place, "module.function" of this package; calling it calls that function."""
+    """A factory of aggregates whose module is imported at its first call; `place` is "module.function" in this
+    package."""
 
     def __init__(self, place: str) -> None:
+        """Remember the place; import nothing."""
         self._place = place
 
     def __call__(
         self, name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
     ) -> Aggregate:
+        """Import the module and call the factory function with these arguments."""
         return self.function(name, parameters, types)
 
     @property

@@ -105,11 +105,13 @@ class UniqExact(Aggregate):
     def of_distinct(
         self, values: pa.Array, offsets: np.ndarray, codes: np.ndarray
     ) -> pa.Array | None:
-        """Return the number of distinct values of each group."""
+        """Return the number of distinct values of each group from `offsets`, which cut the distinct codes into
+        groups."""
         return columns.from_values(np.diff(offsets), self.result_type.arrow)
 
     def of_marked(self, values: pa.Array, marks: np.ndarray) -> pa.Array | None:
-        """Return the number of distinct values of each group."""
+        """Return the number of distinct values of each group from `marks`, which have a bit for each value that a
+        group has."""
         return self.of_distinct(values, native_distinct.starts_of_marks(marks), marks)
 
     def finalize(self, states: pa.Array) -> pa.Array:
@@ -126,11 +128,11 @@ class GroupUniqArray(UniqExact):
     def of_distinct(
         self, values: pa.Array, offsets: np.ndarray, codes: np.ndarray
     ) -> pa.Array | None:
-        """Return None: the result is the state."""
+        """Return None: the result needs the values, so the caller takes the state."""
         return None
 
     def of_marked(self, values: pa.Array, marks: np.ndarray) -> pa.Array | None:
-        """Return None: the result is the state."""
+        """Return None: the result needs the values, so the caller takes the state."""
         return None
 
     def finalize(self, states: pa.Array) -> pa.Array:
@@ -206,7 +208,8 @@ class Uniq(Aggregate):
         return columns.from_values(counts.astype(np.uint64), pa.uint64())
 
     def of_marked(self, values: pa.Array, marks: np.ndarray) -> pa.Array | None:
-        """Return what `of_distinct` does: a mask of the values whose hashes 2^skip divides leaves those of a group."""
+        """Return the estimate of each group, as `of_distinct` does, from marks: bits for the values that a group has.
+        Masks of the values whose hashes 2^skip divides select those that are counted."""
         hashes = _hashes_of_distinct(values)
         if hashes is None:
             return None
@@ -233,9 +236,8 @@ class Uniq(Aggregate):
         )
 
     def _sample(self, hashes: np.ndarray, groups: Groups, skip: np.ndarray) -> pa.Array:
-        """Return the states of the groups' hashes; raises `skip`, one number a group, as far as
-        needed. The compiled kernel drops what `skip` does not divide, too.
-        """
+        """Return the states of the groups' hashes. Raises `skip` (one number a group) until at most the limit of
+        hashes remains, and drops the hashes that 2^skip does not divide."""
         if library() is not None:
             samples = native_distinct.sample(
                 values_of_numbers(hashes), groups.kernel_codes, skip, SAMPLE_MAX

@@ -14,7 +14,7 @@ _TINY = 1e-300
 
 
 def normal_tail(z: np.ndarray) -> np.ndarray:
-    """Return the probability that a normal variable exceeds z; one call of math.erfc a value."""
+    """Return the probability that a standard normal variable exceeds z, element by element."""
     return np.array([0.5 * math.erfc(value / math.sqrt(2)) for value in z.tolist()], np.float64)
 
 
@@ -24,7 +24,8 @@ def student_two_sided(t: np.ndarray, freedom: np.ndarray) -> np.ndarray:
 
 
 def student_quantile(confidence: float, freedom: np.ndarray) -> np.ndarray:
-    """Return the t that |T| does not exceed with a probability of `confidence`, by bisection."""
+    """Return, by bisection, the t for which |T| <= t has the probability `confidence`, for each number of degrees of
+    freedom."""
     low, high = np.zeros_like(freedom), np.full_like(freedom, 1.0)
     for _ in range(_ROUNDS):
         short = student_two_sided(high, freedom) > 1 - confidence
@@ -54,7 +55,7 @@ def incomplete_beta(a: np.ndarray, b: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def _log_beta(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return the logarithm of the beta function."""
+    """Return the natural logarithm of the beta function B(a, b)."""
     pairs = zip(a.tolist(), b.tolist(), strict=True)
     return np.array(
         [math.lgamma(p) + math.lgamma(q) - math.lgamma(p + q) for p, q in pairs], np.float64
@@ -80,5 +81,5 @@ def _fraction(a: np.ndarray, b: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def _not_zero(values: np.ndarray) -> np.ndarray:
-    """Return the values, with a tiny number for 0."""
+    """Replace zeros by a tiny number, so that the continued fraction never divides by 0."""
     return np.where(np.abs(values) < _TINY, _TINY, values)

@@ -53,15 +53,15 @@ events that it does not fit may precede. `.*` measures the time anew from where 
 
 @dataclass(frozen=True)
 class Pattern:
-    """The events of a pattern, each with the steps before it: `events` counts conditions from 1 and
-    has 0 for any event; `gaps` has one more element, the steps behind the last event."""
+    """A parsed pattern: its events and the time and gap steps before each. `events` holds condition numbers from 1,
+    or 0 for any event (`.`). `gaps` has one element more: the steps after the last event."""
 
     events: tuple[int, ...]
     gaps: tuple[tuple[Step, ...], ...]
 
     @property
     def may_end(self) -> bool:
-        """Whether the steps behind the last event hold if no event follows."""
+        """Return whether the steps after the last event can match when no further event follows."""
         return all(step[0] in (_ANY, "<", "<=") or step == (">=", 0) for step in self.gaps[-1])
 
 
@@ -95,11 +95,11 @@ def parse_pattern(name: str, text: str, conditions: int) -> Pattern:
 
 
 class Events:
-    """The events of all groups, sorted by group and time.
-
-    `held` has a bit for each condition, `limits` the position at which each event's group ends."""
+    """The events of all groups, sorted by group and time. `held` has one bit for each condition; `limits` holds for
+    each event the position at which its group ends."""
 
     def __init__(self, offsets: np.ndarray, times: np.ndarray, held: np.ndarray) -> None:
+        """Flatten the groups' events; `offsets` says where each group begins and ends."""
         self._codes = columns.parents_of(offsets)
         order = np.lexsort((times, self._codes))
         self.times, self._held = times[order], held[order]
@@ -109,7 +109,7 @@ class Events:
         self._keys = self._codes * (len(self._distinct) + 1) + ranks.reshape(-1)
 
     def matching(self, event: int) -> np.ndarray:
-        """Return at which positions the condition `event` holds; 0 is no condition."""
+        """Return a mask of the positions at which condition `event` holds; event 0 matches at every position."""
         if not event:
             return np.ones(self.count, bool)
         return np.asarray((self._held >> np.uint32(event - 1)) & np.uint32(1) != 0)
@@ -117,8 +117,8 @@ class Events:
     def following(
         self, gap: Sequence[Step], firsts: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the positions that may follow each event across a gap, where `firsts` are the next
-        ones: a range [low, high) of those at which the mask, the third result, is True."""
+        """Return the candidates for the next event across `gap`; `firsts` are the next positions. The candidates are
+        the positions in the ranges [low, high) at which the mask, the third result, is True."""
         lows, highs = firsts, np.minimum(firsts + 1, self.limits)
         mask = np.ones(self.count, bool)
         bases = np.arange(self.count)
@@ -150,14 +150,15 @@ class Events:
     def _places(
         self, bases: np.ndarray, seconds: int, side: Literal["left", "right"]
     ) -> np.ndarray:
-        """Return where events `seconds` after those at `bases` would be sorted in their groups."""
+        """Return the position at which an event `seconds` after the one at each base would be inserted into its
+        group."""
         wanted = np.searchsorted(self._distinct, self.times[bases] + np.uint64(seconds), side)
         return np.asarray(
             np.searchsorted(self._keys, self._codes[bases] * (len(self._distinct) + 1) + wanted)
         )
 
     def _has_earlier(self, seconds: int) -> np.ndarray:
-        """Return at which positions a group has an event exactly so many seconds before."""
+        """Return a mask of the events whose group has another event exactly `seconds` before."""
         places = self._places(np.arange(self.count), seconds, "left")
         inside = np.minimum(places, max(self.count - 1, 0))
         exact = (places < self.limits) & (self.times[inside] == self.times + np.uint64(seconds))
@@ -166,8 +167,8 @@ class Events:
 
 
 def _nearest(mask: np.ndarray) -> np.ndarray:
-    """Return for each position, and for the one behind the last, the first one from it on at which
-    the mask is True; the number of positions if there is none."""
+    """Return for each position, and for the one after the last, the first position from there on where the mask is
+    True. Without one it is the number of positions."""
     count = len(mask)
     marked = np.where(mask, np.arange(count), count)
     return np.append(np.minimum.accumulate(marked[::-1])[::-1], count)
@@ -180,8 +181,8 @@ def next_searches(pattern: Pattern, events: Events) -> np.ndarray:
 
 
 def search(pattern: Pattern, events: Events) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Return what `next_searches` does, and for each event of the pattern where it is found: by the
-    position of the event before it, and for the first one by that at which the search begins."""
+    """Return the result of `next_searches`, and for each event of the pattern the positions where it is found. These
+    are indexed by the position of the previous event; for the first event, by the position where the search begins."""
     found_at: list[np.ndarray] = []
     positions = np.arange(events.count)
     *gaps, last = pattern.gaps
@@ -211,9 +212,8 @@ def search(pattern: Pattern, events: Events) -> tuple[np.ndarray, list[np.ndarra
 def longest_chains(
     pattern: Pattern, events: Events, starts: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the positions of the events of the first match from each start on, one start behind the
-    other, and how many each has; any events, `.`, are left out. Without a match it is that of as many of the pattern's first
-    events as match."""
+    """Return the positions of the events in the first match from each start, concatenated, and the length of each
+    match. Events `.` are left out. Without a full match, the longest matching prefix of the pattern is taken."""
     sizes = np.zeros(len(starts), np.int64)
     chains = np.zeros((len(starts), max(len(pattern.events), 1)), np.int64)
     open_ = np.ones(len(starts), bool)
@@ -239,8 +239,8 @@ def longest_chains(
 
 
 def count_matches(searches: np.ndarray, limits: np.ndarray) -> np.ndarray:
-    """Return the number of matches from each event on, which follow one another as `next_searches`
-    says; each round of vector operations doubles how many are counted."""
+    """Return the number of consecutive non-overlapping matches from each event on, given `next_searches` as
+    `searches`. Doubles the number of counted matches in each round of vector operations."""
     count = len(searches)
     counts = np.append((searches >= 0).astype(np.int64), 0)
     inside = (searches >= 0) & (searches < limits)
@@ -278,7 +278,8 @@ class SequenceMatch(Aggregate):
         return self._state(times, held, group_kernels.element_groups(offsets, groups))
 
     def finalize(self, states: pa.Array) -> pa.Array:
-        """Return whether each group matches, UInt8, or how often, UInt64."""
+        """Return for each group whether it matches (UInt8), or the number of matches (UInt64); sequenceMatchEvents
+        gives the times of the longest chain."""
         offsets, pairs = columns.elements_of(states)
         times, held = (columns.numpy_values(field) for field in columns.struct_fields(pairs))
         events = Events(offsets, times, held)
@@ -298,8 +299,8 @@ class SequenceMatch(Aggregate):
     def _chains(
         self, events: Events, starts: np.ndarray, filled: np.ndarray, count: int
     ) -> pa.Array:
-        """Return the times of the longest chain of each of `count` groups; `filled` are those with
-        events, and `starts` the positions of their first ones."""
+        """Return the times of the longest chain of events of each of `count` groups. `filled` are the groups with
+        events, `starts` the positions of their first events."""
         places, chain_sizes = longest_chains(self.pattern, events, starts)
         sizes = np.zeros(count, np.int64)
         sizes[filled] = chain_sizes
@@ -313,7 +314,7 @@ class SequenceMatch(Aggregate):
         return columns.lists_from(columns.offsets_from_counts(sizes), values)
 
     def _state(self, times: np.ndarray, held: np.ndarray, groups: Groups) -> pa.Array:
-        """Return the states of events in row order."""
+        """Build the states from the times and condition bits of events, in row order."""
         order = groups.order
         fields = [
             columns.from_values(times[order], pa.uint64()),

@@ -50,8 +50,8 @@ _WINDOW_MAX = 2**62
 
 
 def _check_conditions(name: str, types: Sequence[DataType]) -> None:
-    """Raise IllegalTypeOfArgument unless all are UInt8 or Bool, NumberOfArgumentsDoesntMatch unless
-    there are 1 to 32 of them."""
+    """Check the conditions. Raises IllegalTypeOfArgument unless all are UInt8 or Bool, NumberOfArgumentsDoesntMatch
+    unless there are 1 to 32."""
     if not 1 <= len(types) <= _CONDITIONS_MAX:
         raise NumberOfArgumentsDoesntMatch(
             f"Aggregate function {name} takes 1 to {_CONDITIONS_MAX} conditions."
@@ -90,7 +90,8 @@ class Retention(Aggregate):
         return self.state(columns.struct_fields(states), groups)
 
     def finalize(self, states: pa.Array) -> pa.Array:
-        """Return an array of as many UInt8 as there are conditions."""
+        """Return for each group an Array(UInt8): whether c1 held, then for each other condition whether it and c1
+        both held."""
         held = np.stack([columns.numpy_values(f) for f in columns.struct_fields(states)], axis=1)
         held = held & held[:, :1]
         offsets = np.arange(len(held) + 1, dtype=np.int64) * held.shape[1]
@@ -239,7 +240,7 @@ class DeltaSum(Aggregate):
     State: Tuple(sum, first, last, seen), which merges in row order."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
-        """Return the rises of each group's values in row order."""
+        """Return for each group the sum of its positive differences, with the first and last values, in row order."""
         (values,), groups = drop_null_rows(arguments, groups)
         number = columns.numpy_values(values)
         return self._joined(np.zeros(len(number), number.dtype), number, number, groups)
@@ -280,7 +281,7 @@ class DeltaSum(Aggregate):
         return columns.structs_from([*fields, seen], self.state_type.arrow)
 
     def finalize(self, states: pa.Array) -> pa.Array:
-        """Return the sums; 0 for a group without values."""
+        """Return the sum of each group's positive differences; 0 for a group without values."""
         return columns.struct_fields(states)[0]
 
 

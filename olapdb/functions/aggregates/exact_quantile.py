@@ -136,10 +136,8 @@ class InterpolatedQuantiles(ExactQuantiles):
 
 
 def _sorted_integers(values: pa.Array, groups: Groups) -> tuple[np.ndarray, pa.Array] | None:
-    """Return the offsets of the groups and the integers, dates or times sorted by group and value,
-    without NULL.
-
-    Returns None for other types and without the kernel."""
+    """Sort integers, dates or times by group and value, without NULLs; return the groups' offsets and the sorted
+    values. Returns None for other types and where the compiled kernel is missing."""
     numbers = values_of(values) if library() is not None else None
     if numbers is None or not numbers.is_integer:
         return None

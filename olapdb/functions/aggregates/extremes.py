@@ -60,8 +60,8 @@ else:
 
 
 def extreme_order_keys(array: pa.Array, *, largest: bool) -> np.ndarray:
-    """Return integers that compare as the values do, with NaN, and NULL as an element, sorted so
-    that they are chosen last."""
+    """Return integers that order as the values do, except that NaN (and NULL inside a value) is chosen last, for the
+    smallest value as for the largest."""
     if pa.types.is_nested(array.type):
         return nested_ranks(array, missing_low=largest)
     keys = group_kernels.order_keys(array)
@@ -71,8 +71,8 @@ def extreme_order_keys(array: pa.Array, *, largest: bool) -> np.ndarray:
 
 
 def _keys_of_type(array: pa.Array, data_type: DataType, *, largest: bool) -> np.ndarray:
-    """Return `extreme_order_keys` of values of a type: those of JSON are in the order of ORDER BY, which their
-    Arrow form has not."""
+    """Return `extreme_order_keys` of values of a type. JSON values follow the order of ORDER BY, which their Arrow
+    form does not have."""
     if isinstance(plain(data_type), Json):
         array = order.order_keys(array, data_type)
     return extreme_order_keys(array, largest=largest)
@@ -124,7 +124,8 @@ class Extreme(Aggregate):
         return self._state(self._extreme_values(arguments[0], groups))
 
     def totals(self, arguments: Sequence[pa.Array]) -> TotalsOfState | None:
-        """Return the extreme of integers, times and short decimals, and the number of values where some are NULL."""
+        """Return the minimum or maximum of integers, times and short decimals as a total, with the number of values
+        if some are NULL; None for other types."""
         (column,) = arguments
         if is_short(column.type):
             column = columns.view(column, pa.int64())
@@ -134,7 +135,7 @@ class Extreme(Aggregate):
         seen = [Total("count", column)] if column.null_count else []
 
         def states(values: Sequence[np.ndarray]) -> pa.Array:
-            """Return the states of extremes, and of counts."""
+            """Build the states from the computed extremes and, where there are NULLs, the counts of values."""
             has_values = values[1] > 0 if seen else None
             best = columns.from_values(values[0], column.type, has_values)
             if column.type != arguments[0].type:
@@ -146,7 +147,7 @@ class Extreme(Aggregate):
     def states_of_extremes(
         self, arguments: Sequence[pa.Array], choose: ChooseRows
     ) -> pa.Array | None:
-        """Return the states of the chosen rows' values."""
+        """Return the states of the rows that `choose` picks by the values' order keys; None for a dictionary."""
         (values,) = arguments
         if isinstance(values, pa.DictionaryArray):
             return None

@@ -106,11 +106,11 @@ class UniqUpTo(UniqExact):
     limit: int = 5
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
-        """Return each group's smallest distinct values; rows with a NULL are skipped."""
+        """Return each group's n + 1 smallest distinct values, sorted; rows with a NULL are skipped."""
         return truncate_lists(super().state(arguments, groups), self.limit + 1)
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
-        """Return the smallest of the distinct values of each group's states."""
+        """Return the n + 1 smallest distinct values of each group's states, sorted."""
         return truncate_lists(super().merge(states, groups), self.limit + 1)
 
 

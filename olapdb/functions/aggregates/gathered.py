@@ -53,7 +53,7 @@ class Gathered(Aggregate):
         return self.state(columns.struct_fields(tuples), owners)
 
     def finalize(self, states: pa.Array) -> pa.Array:
-        """Compute the result of each group's rows."""
+        """Return the result of each group, which `_result` computes from the group's rows."""
         offsets, tuples = columns.elements_of(states)
         arguments = [self._argument(field) for field in columns.struct_fields(tuples)]
         return self._result(offsets, arguments)
@@ -64,7 +64,8 @@ class Gathered(Aggregate):
 
     @abstractmethod
     def _result(self, offsets: np.ndarray, arguments: list[np.ndarray]) -> pa.Array:
-        """Return one result for each group; row i of group g lies from offsets[g] on."""
+        """Return one result for each group. The rows of group g are those from offsets[g] up to offsets[g + 1],
+        excluded."""
 
 
 def rows_type(types: Sequence[DataType]) -> Array:
@@ -77,8 +78,9 @@ def rows_type(types: Sequence[DataType]) -> Array:
 
 @dataclass(frozen=True)
 class MovingSum(Gathered):
-    """groupArrayMovingSum and groupArrayMovingAvg([window]): for each row the sum of it and of the
-    rows before it, at most `window`; the average divides by the window, or by the group's rows."""
+    """groupArrayMovingSum and groupArrayMovingAvg([window]): for each row the sum of the row and the ones before it,
+    at most `window` rows in all. The average divides by the window, or without one by the number of rows of the
+    group."""
 
     window: int | None = None
 
@@ -180,7 +182,8 @@ class MaxIntersections(Gathered):
     the first start at which they do. An interval ends before others that start at its end."""
 
     def _result(self, offsets: np.ndarray, arguments: list[np.ndarray]) -> pa.Array:
-        """Return each group's largest number of open intervals, or its place; 0 for none."""
+        """Return for each group the largest number of intervals open at once, or the first start where it is reached;
+        0 without intervals."""
         starts, ends = arguments
         owners = columns.parents_of(offsets)
         places = np.concatenate((starts, ends))
@@ -207,7 +210,7 @@ class IntervalLengthSum(Gathered):
     """intervalLengthSum(start, end): the length of what the intervals cover together."""
 
     def _result(self, offsets: np.ndarray, arguments: list[np.ndarray]) -> pa.Array:
-        """Return each group's covered length; bounds may be given in either order."""
+        """Return the length of the union of each group's intervals; the two bounds may be in either order."""
         codes = columns.parents_of(offsets)
         starts, ends = np.minimum(*arguments), np.maximum(*arguments)
         order = np.lexsort((ends, starts, codes))

@@ -107,11 +107,9 @@ def sum_floats(values: np.ndarray, groups: Groups) -> np.ndarray:
 
 
 def sum_decimals(array: pa.Array, groups: Groups) -> pa.Array:
-    """Return the exact sum of each group as decimals of the array's type, modulo its width; of the short form
-    as Decimal128 of 38 digits.
-
-    Nulls are skipped. Without the kernel for 128 bits, it adds limbs of 32 bits and carries between
-    them."""
+    """Return the exact sum of each group as decimals of the array's type, modulo its width; 64-bit decimals give
+    Decimal128 of 38 digits. Nulls are skipped. Without the compiled kernel it adds limbs of 32 bits and propagates
+    the carries."""
     if is_short(array.type):
         arrow = pa.decimal128(38, array.type.scale)
         short = None
@@ -230,12 +228,12 @@ def sortable_bits(values: np.ndarray) -> np.ndarray:
 
 
 def floats_of_sortable_bits(bits: np.ndarray) -> np.ndarray:
-    """Return the Float64 values whose `sortable_bits` these are."""
+    """Return the Float64 values of these sortable bits: the inverse of `sortable_bits`."""
     return _turned(bits).view(np.float64)
 
 
 def _turned(bits: np.ndarray) -> np.ndarray:
-    """Return int64 numbers with all bits but the sign flipped where they are negative."""
+    """Flip all bits except the sign of the negative int64 numbers."""
     flipped = bits >> 63
     flipped &= _BITS_BELOW_SIGN
     flipped ^= bits
@@ -393,8 +391,8 @@ def distinct_integers(array: pa.Array, groups: Groups) -> tuple[np.ndarray, np.n
 
 
 def marked_codes(column: pa.DictionaryArray, groups: Groups) -> np.ndarray | None:
-    """Return a bit for each code of the dictionary that is set where a group has it, see `distinct.marked_codes`. None
-    without the kernel, and where that takes more than the rows do."""
+    """Return bit masks of the dictionary codes that each group has, as `distinct.marked_codes` does. Returns None
+    without the compiled kernel, and where the masks take more memory than the rows."""
     indices = values_of(column.indices) if library() is not None else None
     if indices is None:
         return None

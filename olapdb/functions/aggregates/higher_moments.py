@@ -79,7 +79,7 @@ class HigherMoment(Aggregate):
 def _shifted(
     counts: np.ndarray, shift: np.ndarray, moments: Sequence[np.ndarray]
 ) -> list[np.ndarray]:
-    """Return the sums of powers of deviations from `mean - shift` instead of from each mean."""
+    """Convert the sums of powers of deviations from each mean into those of deviations from `mean - shift`."""
     squares, cubes = moments[0], moments[1]
     square = shift * shift  # numpy computes other powers than the second by pow, many times slower
     cube = square * shift

@@ -48,9 +48,7 @@ class Histogram(CountedValues):
         return self._state([columns.from_values(numbers, pa.float64())], ones, groups)
 
     def finalize(self, states: pa.Array) -> pa.Array:
-        """Return each group's bins as an array of (lower bound, upper bound, height), ordered.
-
-        Joining the nearest values is a loop over the distinct values of a group."""
+        """Return each group's bins as an array of (lower bound, upper bound, height), sorted by lower bound."""
         lists, weights = columns.struct_fields(states)
         offsets, elements = columns.elements_of(lists)
         values = columns.numpy_values(elements)

@@ -39,7 +39,7 @@ class DistinctPaths(Combinator):
         )
 
     def values_of(self, paths: pa.Array, types: pa.Array) -> pa.Array:
-        """Return what is kept of paths and their types."""
+        """Return the elements of the set: for this aggregate the paths alone."""
         return paths
 
 
@@ -48,7 +48,7 @@ class DistinctPathsAndTypes(DistinctPaths):
     """distinctJSONPathsAndTypes: the types of each path. State: the sorted set of pairs."""
 
     def values_of(self, paths: pa.Array, types: pa.Array) -> pa.Array:
-        """Return pairs of path and type."""
+        """Return the elements of the set: pairs of path and type."""
         return columns.structs_from([paths, types], _PAIR.arrow)
 
     def finalize(self, states: pa.Array) -> pa.Array:
@@ -110,7 +110,7 @@ def _resolved(
     kept: DataType,
     result: DataType,
 ) -> Combinator:
-    """Return the aggregate, whose states are sets of the `kept` type."""
+    """Build the aggregate of class `kind`, whose states are sets of type `kept` and whose result type is `result`."""
     require_no_parameters(name, parameters)
     require_count(name, types, 1)
     state = state_type_of(name, (), types, Array(kept))

@@ -249,7 +249,8 @@ def mapped_arrays(
 
 
 class _MergeFields(TypedDict):
-    """The fields of an aggregate that say whether and how finished values merge."""
+    """The fields `additive` and `merge_function` of an aggregate: whether, and by which function, finished values
+    merge."""
 
     additive: bool
     merge_function: str

@@ -30,7 +30,7 @@ class FilteredArrays(MappedArrays):
     """sumMapFiltered(keys)(keys array, values array, …): the sums of the keys that are listed."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
-        """Return for each group the sums of its keys that are listed."""
+        """Return for each group the keys that the parameter lists, sorted, and the sums of their values."""
         offsets, keys, values = self._split_state(super().state(arguments, groups))
         keep = self._is_listed(keys)
         counts = np.bincount(columns.parents_of(offsets)[keep], minlength=groups.count)
@@ -39,7 +39,8 @@ class FilteredArrays(MappedArrays):
         return self._join_state(offsets, keys, values, self.state_type.arrow)
 
     def _is_listed(self, keys: pa.Array) -> np.ndarray:
-        """Return which keys are listed; a parameter of another type than the keys' is no key."""
+        """Return a mask of the keys that the parameter lists; listed values of another type than the keys match no
+        key."""
         (listed,) = self.parameters
         assert isinstance(listed, list)
         is_listed = np.zeros(len(keys), bool)

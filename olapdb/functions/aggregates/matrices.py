@@ -34,7 +34,7 @@ class CovarianceMatrix(Aggregate):
         return len(self.argument_types)
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
-        """Return each group's count, means and sums of products; rows with a NULL are skipped."""
+        """Return each group's count, means and sums of products of deviations; rows with a NULL are skipped."""
         arguments, groups = group_kernels.drop_null_rows(arguments, groups)
         rows = len(groups.codes)
         means = np.zeros((self.size, rows))
@@ -66,7 +66,7 @@ class CovarianceMatrix(Aggregate):
         return columns.lists_from(np.arange(rows + 1) * size, inner)
 
     def _split(self, states: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the counts, the means and the sums of products of states."""
+        """Split states into counts, means, shape (states, n), and sums of products, shape (states, n, n)."""
         counts, *fields = (
             columns.numpy_values(field).astype(np.float64)
             for field in columns.struct_fields(states)

@@ -29,7 +29,7 @@ _CONSTANT = 10 * np.finfo(np.float64).eps
 
 @dataclass(frozen=True)
 class Sample:
-    """What one sample of each group is described by; float64, shape (groups,)."""
+    """The count, mean and sum of squared deviations of one sample in each group; float64, shape (groups,)."""
 
     count: np.ndarray
     mean: np.ndarray
@@ -37,7 +37,7 @@ class Sample:
 
     @property
     def variance(self) -> np.ndarray:
-        """The variance of the population that the sample is of."""
+        """Return the unbiased estimate of the population's variance."""
         return np.asarray(self.squares / (self.count - 1))
 
 

@@ -50,7 +50,8 @@ class ExponentialMovingAverage(Aggregate):
             return columns.from_values(sums / weights, pa.float64())
 
     def _summed(self, values: np.ndarray, times: np.ndarray, groups: Groups) -> pa.Array:
-        """Return the states of sums as of their times. ClickHouse's sums begin at time 0."""
+        """Decay values from their times to the group's latest time, add them up and return the states. Like
+        ClickHouse's, sums begin at time 0."""
         latest = np.zeros(groups.count)
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             np.maximum.at(latest, groups.codes, times)

@@ -60,7 +60,8 @@ def split_combinator(name: str) -> tuple[str, str] | None:
 
 
 def is_aggregate(name: str) -> bool:
-    """Return whether the name, with any combinators, is an aggregate's, if only a refused one's."""
+    """Return whether the name, combinators stripped, is that of an aggregate, including those that the engine knows
+    but refuses."""
     return base_name(name) is not None
 
 
@@ -75,9 +76,8 @@ def base_name(name: str) -> str | None:
 
 
 def respecting_nulls(name: str) -> str | None:
-    """Return the name, combinators kept, of the aggregate that RESPECT NULLS makes of this one.
-
-    None if NULL has no place in it."""
+    """Return the name, combinators kept, of the aggregate that `name` becomes with RESPECT NULLS; None if it has no
+    such form."""
     combinators_of = ""
     while (base := canonical_name(name)) is None:
         split = split_combinator(name)
@@ -101,8 +101,8 @@ _RESPECTING_NULLS = MappingProxyType(
 
 
 def joins_texts(name: str) -> bool:
-    """Return whether the name is groupConcat's, with combinators that leave the value its first
-    argument: not those of states, arrays and maps."""
+    """Return whether the name is groupConcat's, with combinators after which the first argument is still the value to
+    join; those of states, arrays and maps are excluded."""
     while (base := canonical_name(name)) is None:
         split = split_combinator(name)
         if split is None or split[1] in ("Merge", "MergeState", *ELEMENT_COMBINATORS):

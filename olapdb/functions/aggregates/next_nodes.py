@@ -99,7 +99,8 @@ class NextNode(Aggregate):
         return take_rows(values, np.where(valid, at, -1))
 
     def _bases(self, offsets: np.ndarray, held: np.ndarray, bases: np.ndarray) -> np.ndarray:
-        """Return where the first event of each group has to be; -1 if there is no such row."""
+        """Return for each group the position of the row that must hold the first event of the chain; -1 if there is
+        none."""
         starts, ends = offsets[:-1], offsets[1:]
         positions = np.full(len(starts), -1, np.int64)
         filled = np.flatnonzero(ends > starts)
@@ -115,7 +116,7 @@ class NextNode(Aggregate):
         return positions
 
     def _sorted(self, fields: Sequence[pa.Array], groups: Groups) -> pa.Array:
-        """Return the states of rows, which are sorted by time, value and conditions."""
+        """Build the states from rows, sorted in each group by time, value and conditions."""
         times, values, held, bases = fields
         keys = [columns.numpy_values(bases), columns.numpy_values(held), order_keys(values)]
         order = np.lexsort((*keys, columns.numpy_values(times), groups.codes))

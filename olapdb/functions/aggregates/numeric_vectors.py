@@ -41,7 +41,7 @@ _WORD = 64
 
 @dataclass(frozen=True)
 class Layout:
-    """The types of a vector's indexes and values, and the bits of a value."""
+    """The types of a vector's indexes and values, and the numbers of integer and fraction bits of a value."""
 
     index: Integer
     value: Integer | Float
@@ -50,13 +50,12 @@ class Layout:
 
     @property
     def bits(self) -> int:
-        """All bits of a value."""
+        """Return the total number of bits of a value."""
         return self.integer_bits + self.fraction_bits
 
     def scaled(self, values: np.ndarray) -> np.ndarray:
-        """Return values of the value's type as fixed-point numbers; int64.
-
-        Raises IncorrectData for NaN, for infinity and for what the bits cannot hold."""
+        """Convert values to fixed-point numbers, int64. Raises IncorrectData for NaN, infinity and values out of the
+        range of the bits."""
         if isinstance(self.value, Integer):
             if values.dtype == np.uint64 and values.size and int(values.max()) >= 1 << 63:
                 raise IncorrectData("A value of a NumericIndexedVector must fit in Int64.")
@@ -72,7 +71,7 @@ class Layout:
         return self.fixed(values)
 
     def fixed(self, values: np.ndarray) -> np.ndarray:
-        """Return floats as fixed-point numbers, cut behind the last bit; they wrap around."""
+        """Convert floats to fixed-point numbers: truncate after the last fraction bit, and wrap around on overflow."""
         whole = np.trunc(values.astype(np.float64) * float(1 << self.fraction_bits))
         span = float(1 << _WORD)
         beyond = np.abs(whole) >= span / 2
@@ -81,7 +80,7 @@ class Layout:
         return self.wrapped(safe.astype(np.int64))
 
     def wrapped(self, numbers: np.ndarray) -> np.ndarray:
-        """Return fixed-point numbers modulo the bits; with a sign unless the values have none."""
+        """Wrap fixed-point numbers to the number of bits; the result is signed unless the value type is unsigned."""
         unused = _WORD - self.bits
         if not unused:
             return numbers
@@ -110,7 +109,8 @@ def layout_of(data_type: AggregateFunction) -> Layout:
 
 
 def _layout(index: Integer, value: Integer | Float, bits: tuple[int, ...]) -> Layout:
-    """Return the layout of these bits; of the default ones if there are none."""
+    """Return the layout with these bits, (integer, fraction); with the value type's default bits if the tuple is
+    empty."""
     if bits:
         return Layout(index, value, *bits)
     return (
@@ -121,7 +121,8 @@ def _layout(index: Integer, value: Integer | Float, bits: tuple[int, ...]) -> La
 
 
 def vector_type(index: DataType, value: DataType) -> AggregateFunction:
-    """Return the type of vectors with the default bits; raise IllegalTypeOfArgument."""
+    """Return the type of vectors with the default bits. Raises IllegalTypeOfArgument for types that a vector cannot
+    have."""
     return _checked_type(NAME, (), (index, value))
 
 
@@ -160,7 +161,7 @@ def vectors_from(
 
 
 def parts_of(vectors: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the offsets of vectors, from 0, their indexes as int64, and their numbers."""
+    """Return the vectors' offsets, from 0, their indexes (int64), and their fixed-point numbers."""
     offsets, elements = columns.elements_of(vectors)
     indexes, numbers = (columns.numpy_values(field) for field in columns.struct_fields(elements))
     return offsets, indexes.astype(np.int64), numbers

@@ -135,7 +135,8 @@ class GroupArraySample(Gathered):
     seed: int = _SEED
 
     def finalize(self, states: pa.Array) -> pa.Array:
-        """Return the sample of each group: the rows of the smallest hashes of place and seed."""
+        """Return the sample of each group, in row order: the `limit` rows whose hashes of (place in the group, seed)
+        are smallest."""
         offsets, rows = columns.elements_of(states)
         (values,) = columns.struct_fields(rows)
         codes = columns.parents_of(offsets)
@@ -153,7 +154,7 @@ class GroupArraySample(Gathered):
 
 
 def _mixed(places: np.ndarray, seed: int) -> np.ndarray:
-    """Return hashes of places: the numbers of SplitMix64 (Steele, Lea and Flood 2014)."""
+    """Return SplitMix64 hashes (Steele, Lea and Flood 2014) of the places, from this seed."""
     with np.errstate(over="ignore"):
         z = np.uint64(seed) + (places + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

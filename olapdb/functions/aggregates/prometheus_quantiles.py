@@ -71,7 +71,8 @@ class PrometheusQuantiles(Aggregate):
     def _added(
         self, bounds: np.ndarray, numbers: np.ndarray, owners: np.ndarray, count: int
     ) -> pa.Array:
-        """Return the states of `count` groups from buckets, each with the group that owns it."""
+        """Build the states of `count` groups from buckets; counts of equal bounds in a group add up. `owners` is the
+        group of each bucket."""
         kept = ~np.isnan(bounds)
         bounds, owners = bounds[kept] + 0.0, owners[kept]  # -0.0 becomes 0.0
         element = self.state_type.arrow.value_type
@@ -94,13 +95,10 @@ class PrometheusQuantiles(Aggregate):
 def _at(
     level: float, bounds: np.ndarray, numbers: np.ndarray, starts: np.ndarray, sizes: np.ndarray
 ) -> np.ndarray:
-    """Return the quantile of each histogram for one level; `starts` and `sizes` say which buckets it
-    has, one or more, sorted.
-
-    It is NaN without a bucket whose bound is infinite, or if that is the only one. It is the greatest finite bound
-    if it lies in that bucket, and the least bound if this is not above 0 and holds it. Else it is interpolated
-    between the bucket's bounds, of which the first bucket's lower one is 0.
-    """
+    """Return the quantile of each histogram for one level; `starts` and `sizes` locate its buckets, at least one,
+    sorted by bound. Interpolates linearly in the bucket that holds the level; the first bucket begins at 0. NaN
+    without an infinite last bound, or if there is no other bucket. In the infinite bucket: the greatest finite bound.
+    In a first bucket with a bound of 0 or less: that bound."""
     lasts = starts + sizes - 1
     positions = level * numbers[lasts]
     places = _first_not_below(positions, numbers, starts, sizes)
@@ -119,10 +117,8 @@ def _at(
 def _first_not_below(
     positions: np.ndarray, numbers: np.ndarray, starts: np.ndarray, sizes: np.ndarray
 ) -> np.ndarray:
-    """Return the first bucket of each histogram whose number is not below the position, by halving.
-
-    Where numbers fall although they should not, the halves decide which one it is, as in ClickHouse.
-    """
+    """Return the first bucket of each histogram whose cumulative number is at least the position, by binary search.
+    Where the numbers are not ascending, the search path decides, as in ClickHouse."""
     firsts, left = starts.copy(), sizes.copy()
     while left.max(initial=0) > 0:
         half = left // 2

@@ -183,9 +183,8 @@ def _as_floats(array: pa.Array) -> np.ndarray:
 
 
 def _counted(array: pa.Array, groups: Groups) -> ValueCounts | None:
-    """Return the integers of all groups as Float64, without NULL.
-
-    Returns None without the kernel, and for other values and those of a wide range."""
+    """Count the distinct integers of all groups, as Float64 values, without NULLs. Returns None without the compiled
+    kernel, for other types, and for integers of a wide range."""
     numbers = values_of(array) if library() is not None else None
     if numbers is None or not numbers.is_integer:
         return None
@@ -203,8 +202,8 @@ def _counted(array: pa.Array, groups: Groups) -> ValueCounts | None:
 def _few_and_many(
     values: np.ndarray, weights: np.ndarray, owners: np.ndarray, count: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the single values and their groups, and for groups over the limit the buckets, their
-    weights and groups, as `_state` takes them."""
+    """Split groups by size: return the single values and their groups for small ones, and for groups over the limit
+    the buckets, their weights and their groups, as `_state` takes them."""
     totals = np.bincount(owners, weights, count)
     is_many = totals[owners] > EXACT_MAX
     few = weights[~is_many]
@@ -308,7 +307,8 @@ def _at(
 
 
 def _positions(level: float, rule: Rule, totals: np.ndarray) -> np.ndarray:
-    """Return the position of the level in groups of `totals` values, from 0; Float64."""
+    """Return the (fractional) position of the level among the sorted values of groups of `totals` values, from 0;
+    Float64."""
     last = np.maximum(totals - 1, 0)
     match rule:
         case "interpolated":
@@ -375,9 +375,8 @@ def quantile(name: str, parameters: tuple[object, ...], types: tuple[DataType, .
 def deterministic_quantile(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
-    """Resolve quantile(s)Deterministic(x, determinator): quantile, whose states need no draws.
-
-    Raises IllegalTypeOfArgument."""
+    """Resolve quantile(s)Deterministic(x, determinator) as quantile, since its states use no random numbers. Raises
+    IllegalTypeOfArgument."""
     require_some(name, types)
     if isinstance(plain(types[0]), Decimal):
         raise illegal_argument(name, types[0], "a number or date")

@@ -38,7 +38,8 @@ class RankTest(Gathered):
     alternative: str = "two-sided"
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
-        """Return each group's rows without NULL as Float64 and whether they are of the second."""
+        """Return each group's rows without NULL: the value as Float64, and 1 if the row is of the second sample, else
+        0."""
         (values, marks), groups = group_kernels.drop_null_rows(arguments, groups)
         numbers = [
             columns.numpy_values(a.cast(pa.float64()) if pa.types.is_decimal(a.type) else a)
@@ -69,7 +70,8 @@ class RankTest(Gathered):
     def _tested(
         self, offsets: np.ndarray, values: np.ndarray, second: np.ndarray, sizes: list[np.ndarray]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the statistic and the p-value of each group, whose samples have these sizes."""
+        """Return the statistic and the p-value of each group; `sizes` are the numbers of rows of its first and its
+        second sample."""
         raise NotImplementedError
 
 
@@ -140,7 +142,8 @@ class KolmogorovSmirnov(RankTest):
         return distances, np.array([self._p_value(d, int(i), int(j)) for d, i, j in triples])
 
     def _p_value(self, distance: float, n: int, m: int) -> float:
-        """Return the probability of a distance at least as large."""
+        """Return the p-value of `distance` for samples of n and m rows: the probability of a distance at least as
+        large."""
         n, m = max(n, m), min(n, m)
         exact = self.method == "exact" or (self.method == "auto" and n <= _EXACT_MAX)
         if exact:
@@ -156,10 +159,9 @@ class KolmogorovSmirnov(RankTest):
 
 
 def _exact(distance: float, n: int, m: int, *, two_sided: bool) -> float:
-    """Return the share of the paths of n and m steps that reach the distance; n >= m.
-
-    Counts the paths that do not, as Kim and Jennrich (1973) do; the places that a path may have after
-    a step of the smaller sample are neighbours, so that each of these steps is one running sum."""
+    """Return the exact p-value: the share of the lattice paths of n and m steps that reach the distance; n >= m.
+    Counts the paths that stay below it (Kim and Jennrich 1973), with one running sum for each step of the smaller
+    sample."""
     if distance <= 0:
         return 1.0
     limit = (0.5 + math.floor(distance * m * n - 1e-7)) / (m * n)

@@ -117,8 +117,8 @@ def resolve_aggregate(
 def _resolve_stored(
     name: str, parameters: Sequence[object], argument_types: Sequence[DataType]
 ) -> Aggregate:
-    """Return the aggregate as `resolve_aggregate` does, also of a name that only a stored type can have:
-    a warehouse is opened with all types that its tables have."""
+    """Resolve an aggregate as `resolve_aggregate` does, and also names that only a stored type can have, so that
+    every warehouse can be opened."""
     base = base_name(name)
     if base is None:
         close = difflib.get_close_matches(name, aggregate_names(), 1)
@@ -193,7 +193,7 @@ def _resolve(name: str, parameters: tuple[object, ...], types: tuple[DataType, .
 
 
 def _of_elements(suffix: str) -> Callable[..., Aggregate]:
-    """Return what resolves one of ELEMENT_COMBINATORS."""
+    """Return the function that resolves the combinator `suffix`, one of ELEMENT_COMBINATORS."""
     match suffix:
         case "ForEach":
             return array_combinators.resolve_for_each_combinator
@@ -208,8 +208,8 @@ def _of_elements(suffix: str) -> Callable[..., Aggregate]:
 
 
 def _nullable(base: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
-    """Return the aggregate without combinators, wrapped if it has to give NULL for groups whose
-    Nullable arguments have no value."""
+    """Resolve an aggregate without combinators. With Nullable arguments it is wrapped so that groups without values
+    give NULL, where ClickHouse does that."""
     if base not in _COUNTING_ANY_TYPE and any(isinstance(plain(t), Nothing) for t in types):
         state = state_type_of(base, parameters, types, UINT8)
         return combinators.NullAggregate(base, parameters, types, Nullable(NOTHING), state)
@@ -239,8 +239,8 @@ def _nullable(base: str, parameters: tuple[object, ...], types: tuple[DataType, 
 
 
 def _has_result_over_no_rows(name: str) -> bool:
-    """Return whether the aggregate has a result over no rows, so that NULLs never make the result
-    Nullable: it counts values or gathers them."""
+    """Return whether the aggregate counts or gathers values, so that groups without rows have a result (0 or an empty
+    array) and NULLs never make the result Nullable."""
     split = split_combinator(name) if canonical_name(name) is None else None
     while split is not None:
         name = split[0]
@@ -376,11 +376,8 @@ def _distinct(inner: Aggregate, types: tuple[DataType, ...]) -> Aggregate:
 
 
 def _optional(inner: Aggregate, types: tuple[DataType, ...], suffix: str) -> Aggregate:
-    """Return -OrNull or -OrDefault (`suffix`) of `inner`, with a flag for groups that saw rows as
-    state.
-
-    -OrNull makes the result Nullable, unless an aggregate that counts or gathers has a bare NULL.
-    """
+    """Return -OrNull or -OrDefault (`suffix`) of `inner`; the state has a flag for groups that saw rows. -OrNull
+    makes the result Nullable, except that of an aggregate that counts or gathers over a bare NULL."""
     result = inner.result_type
     has_result = _has_result_over_no_rows(inner.name)
     of_nothing = any(isinstance(plain(t), Nothing) for t in types)

@@ -24,7 +24,7 @@ _FIELDS = ("count", "left", "right", "products", "left_squares", "right_squares"
 
 @dataclass(frozen=True)
 class _Moments:
-    """What the points of each group are described by; float64, shape (groups,)."""
+    """The count, means and sums of squared and mixed deviations of each group's points; float64, shape (groups,)."""
 
     count: np.ndarray
     y: np.ndarray
@@ -34,7 +34,7 @@ class _Moments:
     sxx: np.ndarray
 
     def slope(self) -> np.ndarray:
-        """Return the slopes; NaN for less than two points, or points of one x."""
+        """Return the slope of each group's line; NaN for fewer than two points, or if all have one x."""
         return np.where(self.sxx > 0, self.sxy / self.sxx, np.nan)
 
     def intercept(self) -> np.ndarray:
@@ -42,12 +42,12 @@ class _Moments:
         return np.asarray(self.y - self.slope() * self.x)
 
     def determination(self) -> np.ndarray:
-        """Return the squares of the correlation; 1 for points of one y."""
+        """Return the squared correlation (R squared) of each group; 1 if all points have one y."""
         squared = np.where(self.syy > 0, self.sxy**2 / (self.sxx * self.syy), 1.0)
         return np.where(self.sxx > 0, squared, np.nan)
 
     def known(self, values: np.ndarray) -> np.ndarray:
-        """Return the values; NaN for groups without points."""
+        """Return `values` with NaN for the groups without points."""
         return np.where(self.count > 0, values, np.nan)
 
 
@@ -67,7 +67,8 @@ REGRESSIONS = (*_RESULTS, "simpleLinearRegression")
 
 @dataclass(frozen=True)
 class Regression(Covariance):
-    """regr_…(y, x) and simpleLinearRegression(x, y) over the points without NULL."""
+    """An aggregate of a line through points: regr_…(y, x) or simpleLinearRegression(x, y). Points with a NULL are
+    skipped."""
 
     @property
     def correlates(self) -> bool:

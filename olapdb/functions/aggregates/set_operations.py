@@ -26,10 +26,9 @@ from olapdb.types.arrow_values import from_numpy
 
 @dataclass(frozen=True)
 class SetAggregate(Aggregate):
-    """An aggregate of sets: the values that are in all, in any, or in an odd number of them.
-
-    State: Tuple(seen UInt8, values Array(T)), the set sorted, NULL last. A group without sets is
-    not seen, so that it does not empty an intersection."""
+    """An aggregate that combines the sets of its rows: intersection, union, or symmetric difference (values in an odd
+    number of sets). State: Tuple(seen UInt8, values Array(T)), the set sorted, NULL last. `seen` is 0 for a group
+    without sets, so that it does not empty an intersection."""
 
     operation: str = "And"
 
@@ -44,7 +43,7 @@ class SetAggregate(Aggregate):
         return self._combined(starts, ranking.rows[ranks], elements, groups)
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
-        """Combine the sets of each group's states that saw any."""
+        """Combine the sets of each group's states; states of groups that saw no set are skipped."""
         seen, lists = columns.struct_fields(states)
         keep = columns.numpy_values(seen) != 0
         (lists,), groups = group_kernels.filter_rows([lists], groups, keep)
@@ -67,7 +66,8 @@ class SetAggregate(Aggregate):
     def _combined(
         self, offsets: np.ndarray, rows: np.ndarray, elements: pa.Array, groups: Groups
     ) -> pa.Array:
-        """Return the states of groups of sets, whose values are `elements` at `rows`."""
+        """Combine the sets of each group and return the states. The values of all sets are `elements` at `rows`, cut
+        into sets by `offsets`."""
         owners = group_kernels.element_groups(offsets, groups)
         chosen = elements.take(from_numpy(rows))
         ranking = group_kernels.rank_rows([chosen])

@@ -14,7 +14,7 @@ from olapdb.functions.base import Groups
 
 
 def short_means(means: np.ndarray, squares: np.ndarray, totals: np.ndarray) -> np.ndarray:
-    """Return a number near each mean: a multiple of the power of two below the deviation."""
+    """Return a number of few bits near each mean: a multiple of the greatest power of two below the deviation."""
     with np.errstate(all="ignore"):
         deviation = np.sqrt(squares / totals)
         grid = np.exp2(np.floor(np.log2(deviation)))
@@ -23,5 +23,5 @@ def short_means(means: np.ndarray, squares: np.ndarray, totals: np.ndarray) -> n
 
 
 def of_groups(values: np.ndarray, groups: Groups) -> np.ndarray:
-    """Return the value of each row's group; a single group's value as it is, to be broadcast."""
+    """Return for each row the value of its group; with one group the value itself, to be broadcast."""
     return values if groups.count == 1 else values[groups.codes]

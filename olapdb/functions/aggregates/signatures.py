@@ -71,8 +71,8 @@ def optional_type(data_type: DataType) -> DataType:
 
 
 def boxed(values: pa.Array, arrow: pa.DataType) -> pa.Array:
-    """Return values as a state's field of the Arrow type `arrow`, which `optional_type` gave: arrays
-    and maps, null where there is no value, are put into structs."""
+    """Pack values into a state's field of Arrow type `arrow`, which `optional_type` gave. Arrays and maps go into
+    structs, null where the value is null; other values stay."""
     if pa.types.is_list(values.type) or pa.types.is_map(values.type):
         return columns.structs_from([values], arrow, columns.validity(values))
     return values
@@ -101,7 +101,7 @@ def require_count(name: str, arguments: Sequence[DataType], count: int) -> None:
 
 
 def require_some(name: str, arguments: Sequence[DataType]) -> None:
-    """Raise TooFewArguments for a quantile without arguments."""
+    """Raise TooFewArguments if the quantile `name` has no arguments."""
     if not arguments:
         raise TooFewArguments(f"Aggregate function {name} requires at least one argument.")
 

@@ -65,7 +65,8 @@ class Sparkbar(Gathered):
     def _ranges(
         self, x: np.ndarray, codes: np.ndarray, count: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the least and the greatest x of each group, or those of the parameters."""
+        """Return the lower and the upper end of the x range of each group: those of the parameters, else the group's
+        least and greatest x."""
         least, most = np.full(count, np.iinfo(np.uint64).max), np.zeros(count, np.uint64)
         if self.bounds:
             least[:], most[:] = self.bounds
@@ -76,8 +77,8 @@ class Sparkbar(Gathered):
 
 
 def _scaled(means: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Return heights from 1 to 8 for means above 0, in the arithmetic of ClickHouse, whose integers
-    divide by a seventh of the greatest if 7 times a mean is more than their type holds."""
+    """Scale means to bar heights from 1 to 8; means of 0 or less have height 0. Follows ClickHouse's integer
+    arithmetic, which divides by a seventh of the greatest mean if 7 times a mean overflows the type."""
     if dtype.kind == "f":
         scaled = means / (means.max(axis=1, keepdims=True) / 7)
     else:
@@ -103,8 +104,8 @@ def _sums_by_x(
 
 
 def _texts(heights: np.ndarray, present: np.ndarray, single: np.ndarray) -> pa.Array:
-    """Return heights from 0 to 8, one row a group, as texts; empty where a group is not present, and
-    one whole bar where all of its rows are at a single x."""
+    """Turn bar heights from 0 to 8, one row a group, into texts. The text is empty for groups not `present`, and one
+    full bar for groups of a single x."""
     shown = np.broadcast_to((present & ~single)[:, None], heights.shape).copy()
     heights = np.where(single[:, None], 8, heights)
     shown[single, 0] = True

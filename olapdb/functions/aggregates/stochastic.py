@@ -31,9 +31,11 @@ _DEFAULTS: tuple[object, ...] = (1.0, 0.5, 15.0, "Adam")
 
 
 class _Updater:
-    """What a method remembers of earlier gradients; float64, shape (groups, weights)."""
+    """The optimizer of a method (SGD, Momentum, Nesterov, Adam) and its memory of earlier gradients; float64, shape
+    (groups, weights)."""
 
     def __init__(self, method: str, rate: float, shape: tuple[int, int]) -> None:
+        """Start with no earlier gradients for `shape`, (groups, weights); `rate` is the learning rate."""
         self._method, self._rate = method, rate
         self._momentum = np.zeros(shape)
         self._squares = np.zeros(shape)
@@ -46,7 +48,8 @@ class _Updater:
         return weights + self._momentum[: len(weights)] * self._decay
 
     def step(self, gradients: np.ndarray, size: int, number: int) -> np.ndarray:
-        """Return what to add to the weights of the first groups after batch `number`, from 1."""
+        """Return the change of the weights of the first `len(gradients)` groups after batch `number`, from 1, of
+        `size` rows."""
         momentum = self._momentum[: len(gradients)]
         if self._method == "SGD":
             return self._rate / size * gradients
@@ -73,7 +76,7 @@ class StochasticRegression(Gathered):
     method: str = "Adam"
 
     def _result(self, offsets: np.ndarray, arguments: list[np.ndarray]) -> pa.Array:
-        """Return the weights of each group; the work is one step for each batch of the largest."""
+        """Train on each group's rows in row order, batch by batch; return each group's array of weights and bias."""
         target, *features = (a.astype(np.float64) for a in arguments)
         points = np.stack(features, axis=1)
         sizes = np.diff(offsets)

@@ -24,7 +24,7 @@ _PAIRS_MAX = 1 << 24
 
 @dataclass(frozen=True)
 class FunnelModes:
-    """The modes of windowFunnel, and its window."""
+    """The window of windowFunnel and which of its modes are on."""
 
     window: int
     order: bool = False
@@ -35,11 +35,11 @@ class FunnelModes:
 
 
 class _Events:
-    """The events of all groups, sorted by group, time and number, which is 0 where no condition held.
-
-    `ties` numbers the events of one group and time, `rows` the rows that they came from."""
+    """The events of all groups, sorted by group, time and number; a row without any true condition has number 0.
+    `ties` numbers the distinct pairs of group and time, `rows` the rows that the events came from."""
 
     def __init__(self, offsets: np.ndarray, times: np.ndarray, held: np.ndarray, levels: int):
+        """Make the events from the rows' times and condition bits (`held`), for conditions 1 to `levels`."""
         parents = columns.parents_of(offsets)
         # One pair (row, number) for each condition that held; number 0 where none did.
         bits = (held[:, None] >> np.arange(levels, dtype=np.uint32)) & np.uint32(1) != 0
@@ -54,19 +54,19 @@ class _Events:
         self.count = len(offsets) - 1
 
     def positions(self, number: int) -> np.ndarray:
-        """Return where the events of this number are."""
+        """Return the positions of the events of condition `number`."""
         return np.flatnonzero(self.numbers == number)
 
     def firsts(self, positions: np.ndarray) -> np.ndarray:
-        """Return the first of these positions in each group, `_NEVER` if there is none."""
+        """Return the first of these positions in each group; `_NEVER` for a group that has none."""
         first_positions = np.full(self.count, _NEVER)
         np.minimum.at(first_positions, self.groups[positions], positions)
         return first_positions
 
 
 def _latest_chains(events: _Events, levels: int, modes: FunnelModes) -> list[np.ndarray]:
-    """Return where each level is reached first in each group, if an event continues the chain that
-    reached the level before last."""
+    """Return for each level where each group reaches it first, if each event continues only the chain that reached
+    the level below last."""
     positions = np.arange(len(events.numbers))
     begins = np.searchsorted(events.groups, events.groups)
     reached, starts = events.numbers == 1, events.times
@@ -85,15 +85,15 @@ def _latest_chains(events: _Events, levels: int, modes: FunnelModes) -> list[np.
 
 @dataclass(frozen=True)
 class _Chains:
-    """All chains of one level that may be continued: the tie where each ends, the tie where it
-    starts, and the rows of several conditions that it took at its last time, as bits."""
+    """All chains of one level that can be continued: the tie (group and time) of their last and of their first event,
+    and bits of the rows with several conditions that they took at their last time."""
 
     ties: np.ndarray
     starts: np.ndarray
     taken: np.ndarray
 
     def distinct(self) -> _Chains:
-        """Return of the chains that end alike the one that starts last."""
+        """Keep, of the chains with the same end, the one that starts last."""
         order = np.lexsort((-self.starts, self.taken, self.ties))
         ties, taken = self.ties[order], self.taken[order]
         new = np.ones(len(order), bool)
@@ -103,10 +103,8 @@ class _Chains:
 
 
 def _row_bits(events: _Events) -> np.ndarray:
-    """Return a bit for each event whose row has several, 0 for the others; events of one row have the
-    same bit, rows of one tie different ones.
-
-    Raises TooLargeArray if a tie has more such rows than there are bits."""
+    """Return a bit for each event whose row has several events, and 0 for other events. Events of one row share a
+    bit; different rows of one tie have different bits. Raises TooLargeArray if a tie has more such rows than bits."""
     bits = np.zeros(len(events.rows), np.uint64)
     several = np.bincount(events.rows)[events.rows] > 1
     shared = np.flatnonzero(several)
@@ -129,9 +127,8 @@ def _row_bits(events: _Events) -> np.ndarray:
 
 
 def _all_chains(events: _Events, levels: int, modes: FunnelModes) -> list[np.ndarray]:
-    """Return where each level is reached first in each group by any chain that takes no row twice.
-
-    Only rows of one time can be taken twice, so a chain keeps those of its last time."""
+    """Return for each level where each group reaches it first by any chain that takes no row twice. Only rows of
+    equal time can be taken twice, so a chain remembers only the rows of its last time."""
     bits = _row_bits(events)
     positions = events.positions(1)
     ties = events.ties[positions]
@@ -159,8 +156,8 @@ def _all_chains(events: _Events, levels: int, modes: FunnelModes) -> list[np.nda
 def _from_earlier_times(
     events: _Events, chains: _Chains, positions: np.ndarray, modes: FunnelModes
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return which of these events continue a chain of an earlier time, and the last tie where such
-    a chain starts."""
+    """Return a mask of the events at `positions` that continue a chain of an earlier time, and the latest start (tie)
+    of such a chain."""
     best = np.full(len(events.tie_times) + 1, -1)
     np.maximum.at(best, chains.ties + 1, chains.starts)
     # Ties ascend from group to group, so a start of an earlier group is told by its group.
@@ -176,9 +173,8 @@ def _from_earlier_times(
 def _from_the_same_time(
     events: _Events, chains: _Chains, positions: np.ndarray, bits: np.ndarray, modes: FunnelModes
 ) -> tuple[np.ndarray, _Chains]:
-    """Return which of these events continue a chain of the same time, and the chains that they make.
-
-    Raises TooLargeArray if too many rows of one time and several conditions can be combined."""
+    """Return a mask of the events at `positions` that continue a chain of the same time, and the chains so made.
+    Raises TooLargeArray if rows of one time and several conditions allow too many chains."""
     ties = events.ties[positions]
     lows = np.searchsorted(chains.ties, ties, "left")
     counts = np.searchsorted(chains.ties, ties, "right") - lows
@@ -199,7 +195,7 @@ def _from_the_same_time(
 def _ends(
     events: _Events, firsts_of_levels: Sequence[np.ndarray], modes: FunnelModes
 ) -> np.ndarray:
-    """Return where the first event is in each group that ends the search; `_NEVER` if there is none."""
+    """Return the position of the first event in each group at which a mode ends the search; `_NEVER` without one."""
     positions = np.arange(len(events.numbers))
     forbidden = np.zeros(len(positions), bool)
     begun = positions > firsts_of_levels[0][events.groups]

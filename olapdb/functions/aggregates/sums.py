@@ -53,7 +53,7 @@ class Count(Aggregate):
         return columns.from_values(group_kernels.count_values(arguments, groups), pa.uint64())
 
     def totals(self, arguments: Sequence[pa.Array]) -> TotalsOfState | None:
-        """Return a count, of at most one argument."""
+        """Return the count of rows that are not NULL as a total; None for several arguments."""
         if len(arguments) > 1 or not all(map(may_be_counted, arguments)):
             return None
         total = Total("count", *arguments)
@@ -82,7 +82,7 @@ class Count(Aggregate):
 
 
 def may_be_counted(column: pa.Array) -> bool:
-    """Return whether a `Total` counts the values of a column: its NULLs are in a bitmap of its own."""
+    """Return whether a `Total` can count the column's values: its NULLs are in a bitmap of its own."""
     return not (pa.types.is_null(column.type) or isinstance(column, pa.DictionaryArray))
 
 
@@ -97,7 +97,7 @@ def sum_of_total(total: np.ndarray, column: pa.Array, summed: DataType) -> pa.Ar
 
 
 def may_be_summed(column: pa.Array, summed: DataType) -> bool:
-    """Return whether a `Total` has the sum of a column as `summed`."""
+    """Return whether a `Total` can compute the sum of the column as type `summed`."""
     if isinstance(column, pa.DictionaryArray) or isinstance(summed, WideNumber):
         return False
     if isinstance(summed, Decimal):
@@ -119,7 +119,7 @@ def sum_by_group(array: pa.Array, summed: DataType, groups: Groups) -> pa.Array:
 
 
 def _sum_by_group(array: pa.Array, summed: DataType, groups: Groups) -> pa.Array:
-    """Return the sum of each group, see `sum_by_group`."""
+    """Compute the sum of each group as `sum_by_group` returns it, without its cache in `groups`."""
     arrow = summed.arrow
     if isinstance(summed, WideNumber):
         sums = group_kernels.sum_decimals(array, groups)
@@ -131,8 +131,8 @@ def _sum_by_group(array: pa.Array, summed: DataType, groups: Groups) -> pa.Array
 
 
 def _widened(array: pa.Array, arrow: pa.DataType) -> pa.Array:
-    """Return decimals with the digits of their sum's type; a view if the width is the same, and the short form as
-    it is, of which sums have 128 bits."""
+    """Cast decimals to the digits of their sum's type; a view if the width stays. 64-bit decimals stay as they are,
+    since their kernel sums in 128 bits."""
     if is_short(array.type):
         return array
     same_width = pa.types.is_decimal(array.type) and array.type.bit_width == arrow.bit_width
@@ -221,7 +221,7 @@ class Average(Aggregate):
         )
 
     def totals(self, arguments: Sequence[pa.Array]) -> TotalsOfState | None:
-        """Return the sum and the number of values."""
+        """Return the sum and the number of values as totals, or None if the column cannot be summed that way."""
         (column,), summed = arguments, self.summed
         if not may_be_summed(column, summed):
             return None
@@ -349,10 +349,8 @@ class Bitwise(Aggregate):
 
 
 def decimal_of_float(values: np.ndarray, target: Decimal) -> pa.Array:
-    """Return floats as decimals, truncated to the scale of `target`.
-
-    A float that is a decimal of that scale to 15 digits becomes this decimal. Interpolated
-    quantiles of decimals use it."""
+    """Convert floats to decimals, truncated to the scale of `target`. A float that equals a decimal of that scale to
+    15 digits becomes this decimal. Used for interpolated quantiles of decimals."""
     assert target.precision in DECIMAL_DIGITS or target.precision <= DECIMAL_DIGITS[-1]
     scaled = values * 10.0**target.scale
     nearest = np.rint(scaled)

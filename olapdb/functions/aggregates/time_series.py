@@ -66,7 +66,8 @@ class TimeSamples(Gathered):
         return super().state(columns.struct_fields(tuples), owners)
 
     def finalize(self, states: pa.Array) -> pa.Array:
-        """Return the samples of each group; of two of one time the greater."""
+        """Return each group's samples in order of time; of samples with equal times the greatest value.
+        timeSeriesLastTwoSamples gives only the last two, the latest first."""
         offsets, tuples = columns.elements_of(states)
         times, values = columns.struct_fields(tuples)
         owners, rows = _unique(offsets, _ticks(times), _floats(values))
@@ -102,7 +103,8 @@ class OnGrid(TimeSamples):
     offset: float = 0.0
 
     def finalize(self, states: pa.Array) -> pa.Array:
-        """Measure all windows of all groups."""
+        """Return for each group an array with the measure of the window that ends at each grid point; NULL where
+        there are too few samples."""
         offsets, tuples = columns.elements_of(states)
         times, samples = columns.struct_fields(tuples)
         ticks, values = _ticks(times), _floats(samples)
@@ -133,7 +135,7 @@ class OnGrid(TimeSamples):
 
 
 def _measure_name(name: str) -> str:
-    """Return the key of `MEASURES` of an aggregate's name."""
+    """Return the key in `MEASURES` for the aggregate `name`."""
     return name.removeprefix("timeSeries").removesuffix("ToGrid")
 
 
@@ -152,7 +154,8 @@ def _floats(array: pa.Array) -> np.ndarray:
 def _unique(
     offsets: np.ndarray, ticks: np.ndarray, values: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the groups and rows of the samples by group and time, the greatest of each time."""
+    """Return the group and the row of each sample, sorted by group and time; of samples of equal time only the one of
+    greatest value."""
     owners = columns.parents_of(offsets)
     order = np.lexsort((values, ticks, owners))
     sorted_owners, sorted_ticks = owners[order], ticks[order]
@@ -232,7 +235,8 @@ def on_grid(name: str, parameters: tuple[object, ...], types: tuple[DataType, ..
 
 
 def _in_ticks(name: str, parameter: object, scale: int) -> int:
-    """Return a time or seconds as ticks; raise IllegalTypeOfArgument for something else."""
+    """Convert a parameter, a time or a number of seconds, to ticks, `scale` in a second. Raises IllegalTypeOfArgument
+    for other types."""
     if isinstance(parameter, datetime):
         moment = parameter if parameter.tzinfo else parameter.replace(tzinfo=UTC)
         return (moment - _EPOCH) // timedelta(microseconds=1) * scale // 10**6

@@ -35,7 +35,8 @@ class Windows:
         return np.asarray(self.high - self.low)
 
     def reduced(self, function: np.ufunc, values: np.ndarray) -> np.ndarray:
-        """Return the reduction of each window's values, given for `places`; 0 for no samples."""
+        """Reduce the values of each window by the ufunc; `values` has one value for each element of `places`. 0 for
+        empty windows."""
         sizes = self.sizes
         out = np.zeros(len(sizes), values.dtype)
         some = sizes > 0
@@ -46,18 +47,18 @@ class Windows:
 
     @property
     def owners(self) -> np.ndarray:
-        """The window of each place of `places`."""
+        """Return the window number of each element of `places`."""
         return np.repeat(np.arange(len(self.low)), self.sizes)
 
     @property
     def places(self) -> np.ndarray:
-        """The samples of all windows, one window behind the other."""
+        """Return the sample numbers of all windows, window after window; windows may overlap, so samples may repeat."""
         sizes = self.sizes
         return np.repeat(self.low - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
 
     def steps(self, changed: np.ndarray) -> np.ndarray:
-        """Return the sum over the steps inside each window of `changed`, given for each sample
-        about the step to it from the one before."""
+        """Return for each window the sum of `changed` over the steps inside it. `changed[i]` belongs to the step from
+        sample i - 1 to sample i."""
         running = np.concatenate((np.zeros(1, changed.dtype), np.cumsum(changed)))
         first = np.minimum(self.low + 1, self.high)
         return np.asarray(running[self.high] - running[first])
@@ -68,36 +69,36 @@ Measured = tuple[np.ndarray, np.ndarray]
 
 
 def _before(values: np.ndarray) -> np.ndarray:
-    """Return the value of the sample before each; the first has itself."""
+    """Return for each sample the value of the sample before it; for the first sample its own value."""
     return np.concatenate((values[:1], values[:-1]))
 
 
 def _reducing(function: np.ufunc) -> Callable[[Windows], Measured]:
-    """Return the measure of a sum or an extreme."""
+    """Return the measure that reduces the values of each window by the ufunc, such as add or maximum."""
 
     def measure(windows: Windows) -> Measured:
-        """Reduce the values of each window."""
+        """Return the reduction of each window's values, and whether the window has samples."""
         return windows.reduced(function, windows.values[windows.places]), windows.sizes > 0
 
     return measure
 
 
 def _count(windows: Windows) -> Measured:
-    """Return the number of samples."""
+    """Return the number of samples of each window."""
     return windows.sizes.astype(np.float64), windows.sizes > 0
 
 
 def _average(windows: Windows) -> Measured:
-    """Return the mean of the values."""
+    """Return the mean of each window's values."""
     total, some = _reducing(np.add)(windows)
     return total / np.maximum(windows.sizes, 1), some
 
 
 def _time_of(function: np.ufunc) -> Callable[[Windows], Measured]:
-    """Return the measure of the last time, in seconds, at which a window has its extreme."""
+    """Return the measure of the last time, in seconds, at which a window has its minimum or maximum (`function`)."""
 
     def measure(windows: Windows) -> Measured:
-        """Find the last sample with the extreme value."""
+        """Return the time of the last sample in each window that has the extreme value."""
         places = windows.places
         values = windows.values[places]
         best = windows.reduced(function, values)
@@ -109,20 +110,20 @@ def _time_of(function: np.ufunc) -> Callable[[Windows], Measured]:
 
 
 def _last(windows: Windows) -> Measured:
-    """Return the last value."""
+    """Return the last value of each window."""
     some = windows.sizes > 0
     return _taken(windows.values, windows.high - 1, some), some
 
 
 def _taken(values: np.ndarray, places: np.ndarray, some: np.ndarray) -> np.ndarray:
-    """Return values at places, 0 where there is none."""
+    """Return `values[places]`, and 0 where `some` is False."""
     out = np.zeros(len(places), values.dtype)
     out[some] = values[places[some]]
     return out
 
 
 def _instant(windows: Windows) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the last value, the one before, the seconds between, and whether there are both."""
+    """Return for each window the last value, the value before it, the seconds between them, and whether both exist."""
     some = windows.sizes > 1
     last = _taken(windows.values, windows.high - 1, some)
     before = _taken(windows.values, windows.high - 2, some)
@@ -133,22 +134,22 @@ def _instant(windows: Windows) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.n
 
 
 def _instant_delta(windows: Windows) -> Measured:
-    """Return the difference of the last two values."""
+    """Return the last value minus the one before it, for each window."""
     last, before, _, some = _instant(windows)
     return last - before, some
 
 
 def _instant_rate(windows: Windows) -> Measured:
-    """Return the increase by second between the last two values; a counter may begin anew."""
+    """Return the increase per second between the last two values; a fall counts as a reset of the counter to 0."""
     last, before, seconds, some = _instant(windows)
     return np.where(last < before, last, last - before) / np.where(some, seconds, 1.0), some
 
 
 def _extrapolated(*, counter: bool, per_second: bool = False) -> Callable[[Windows], Measured]:
-    """Return the measure of delta, increase or rate."""
+    """Return the measure of PromQL's delta, or with `counter` of increase, and with `per_second` of rate."""
 
     def measure(windows: Windows) -> Measured:
-        """Return the change from the first to the last value, extrapolated to the window's ends."""
+        """Return the change from the first to the last value of each window, extrapolated to the window's ends."""
         some = windows.sizes > 1
         first = _taken(windows.values, windows.low, some)
         change = _taken(windows.values, windows.high - 1, some) - first
@@ -176,8 +177,8 @@ def _extrapolated(*, counter: bool, per_second: bool = False) -> Callable[[Windo
 
 
 def _line(windows: Windows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the slope by second and the value at the point of each window's line of least squares,
-    and whether there is one."""
+    """Return for each window's least-squares line the slope per second, its value at the window's point, and whether
+    the line exists."""
     some, places = windows.sizes > 1, windows.places
     count = np.maximum(windows.sizes, 1)
     x = (windows.ticks[places] - windows.times[windows.owners]) / windows.scale
@@ -190,22 +191,22 @@ def _line(windows: Windows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _slope(windows: Windows) -> Measured:
-    """Return the slope of the line."""
+    """Return the slope per second of each window's least-squares line (PromQL deriv)."""
     slope, _, some = _line(windows)
     return slope, some
 
 
 def _predicted(windows: Windows) -> Measured:
-    """Return the value of the line `offset` seconds behind the point."""
+    """Return the value of each window's least-squares line `offset` seconds after its point (PromQL predict_linear)."""
     slope, level, some = _line(windows)
     return slope * windows.offset + level, some
 
 
 def _counted(compare: np.ufunc) -> Callable[[Windows], Measured]:
-    """Return the measure of how many steps inside a window are a change or a reset."""
+    """Return the measure of how many steps inside a window `compare` holds for: changes or counter resets."""
 
     def measure(windows: Windows) -> Measured:
-        """Count the steps; from NaN to NaN is none."""
+        """Return the number of such steps in each window; a step from NaN to NaN is not one."""
         values, before = windows.values, _before(windows.values)
         changed = compare(values, before) & ~(np.isnan(values) & np.isnan(before))
         return windows.steps(changed.astype(np.float64)), windows.sizes > 0

@@ -63,8 +63,8 @@ class Variance(Aggregate):
             return columns.from_values(result, plain(self.result_type).arrow)
 
     def _of_values(self, values: np.ndarray, groups: Groups) -> pa.Array:
-        """Return the states of the groups from values: bit by bit what `_combined` makes of states of
-        one value each, in fewer passes."""
+        """Return the states of the groups from values. The result is bit for bit the one that `_combined` gives for
+        states of one value each, in fewer passes."""
         total = group_kernels.sum_floats(np.ones(len(values)), groups)
         with np.errstate(divide="ignore", invalid="ignore"):
             sums = group_kernels.sum_floats(values, groups)
@@ -97,7 +97,8 @@ class Variance(Aggregate):
     def _states(
         self, total: np.ndarray, shift: np.ndarray, moved: np.ndarray, spread: np.ndarray
     ) -> pa.Array:
-        """Return states from the sums of deviations from `shift`, `moved`, and of their squares."""
+        """Build states from counts (`total`), the sums `moved` of deviations from `shift`, and the sums `spread` of
+        their squares."""
         with np.errstate(divide="ignore", invalid="ignore"):
             spread = spread - np.where(total > 0, moved * moved / total, 0.0)
             mean = np.where(total > 0, shift + moved / total, 0.0)

@@ -37,8 +37,8 @@ from olapdb.types.arrow_values import from_numpy
 
 @dataclass(frozen=True)
 class WeightedQuantiles(Gathered):
-    """quantileExactWeighted(x, weight): the first value, in order, up to which the weights are at
-    least the level's share of all. NaN is left out."""
+    """quantileExactWeighted(x, weight): the smallest value at which the cumulative weight reaches the level's share
+    of the total weight. NaN is left out."""
 
     levels: tuple[float, ...] = (0.5,)
 

@@ -38,7 +38,7 @@ _OF_64_BITS = ("TDigest", "Timing", "BFloat16", "DD")
 
 @dataclass(frozen=True)
 class OfFloats(SharedStateCombinator):
-    """An aggregate of Float64 over arguments of which some are wide integers: these are converted."""
+    """An aggregate computed in Float64 over arguments of which some are wide integers, which it converts to floats."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         """Return the states of the arguments as floats."""
@@ -55,9 +55,8 @@ def resolve_wide(
     types: tuple[DataType, ...],
     factory: ResolveAggregate,
 ) -> Aggregate:
-    """Resolve the aggregate that `factory` makes, of arguments of which some are wide integers.
-
-    Raises IllegalTypeOfArgument for a quantile that ClickHouse has of numbers of up to 64 bits alone."""
+    """Resolve the aggregate that `factory` makes, for arguments of which some are wide integers: they become Float64.
+    Raises IllegalTypeOfArgument for quantiles that take integers of at most 64 bits, as in ClickHouse."""
     kind = name.removeprefix("quantiles").removeprefix("quantile") if "quantile" in name else ""
     wide = next(t for t in types if isinstance(plain(t), WideNumber))
     if kind.startswith(_OF_64_BITS):

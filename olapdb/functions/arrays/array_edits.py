@@ -48,9 +48,8 @@ def _weighted_rule(
 def _weighted_distance(
     left: list[object], right: list[object], left_weights: list[float], right_weights: list[float]
 ) -> float:
-    """Return the least total weight of elements to remove and insert to make one list the other.
-
-    Raises SizesOfArraysDoNotMatch."""
+    """Return the least total weight of the elements to remove and insert to turn one list into the other. Raises
+    SizesOfArraysDoNotMatch if a list and its weights differ in length."""
     if len(left) != len(left_weights) or len(right) != len(right_weights):
         raise SizesOfArraysDoNotMatch("Each array has as many weights as elements.")
     costs = [0.0]
@@ -69,7 +68,7 @@ def _weighted_distance(
 def _similarity(
     left: list[object], right: list[object], left_weights: list[float], right_weights: list[float]
 ) -> float:
-    """Return 1 less the weighted distance of two arrays over the weight of all their elements."""
+    """Return 1 - weighted distance / total weight of all elements of both arrays."""
     distance = _weighted_distance(left, right, left_weights, right_weights)
     total = math.fsum(left_weights) + math.fsum(right_weights)
     return 1 - distance / total if total else 1.0

@@ -32,9 +32,8 @@ def _autocorrelation_rule(
 
 
 def _autocorrelation(values: list[float], lags: int | None = None) -> list[float]:
-    """Return the correlation of a series with itself, moved by 0, 1, 2 … places.
-
-    NaN if all values are equal. Source: Box and Jenkins, Time Series Analysis."""
+    """Return the autocorrelation of a series at the lags 0, 1, 2 … up to `lags`, excluded, or at all lags if it is
+    None. NaN if all values are equal. Source: Box and Jenkins, Time Series Analysis."""
     series = np.array(values, np.float64)
     count = len(series) if lags is None else max(0, min(lags, len(series)))
     if not count:
@@ -54,9 +53,8 @@ def _gini_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argum
 
 
 def _gini(predicted: list[float], labels: list[float]) -> tuple[float, float, float]:
-    """Return the Gini coefficients of predictions and of the labels, and their ratio.
-
-    Raises SizesOfArraysDoNotMatch."""
+    """Return the Gini coefficient of the predictions, that of the labels, and their ratio. Raises
+    SizesOfArraysDoNotMatch."""
     if len(predicted) != len(labels):
         raise SizesOfArraysDoNotMatch("The arrays of arrayNormalizedGini have different sizes.")
     values = np.array(labels, np.float64)

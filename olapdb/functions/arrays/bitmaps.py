@@ -53,7 +53,8 @@ def _build_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argu
 
 
 def _rule(result: Callable[[DataType], DataType], bitmaps: int = 1) -> scalar.TypeRule:
-    """Return the type rule of a function of bitmaps of one type, then integers."""
+    """Return the type rule of a function whose first `bitmaps` arguments are bitmaps of one type and whose others are
+    integers; `result` maps the bitmap's type to the result type."""
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
         """Return the result's type; raise IllegalTypeOfArgument for other arguments."""
@@ -91,7 +92,7 @@ def _cardinality(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
 
 
 def _combined(arrays: list[pa.Array], chosen: Chosen) -> pa.Array:
-    """Return the bitmaps of the members, of two bitmaps a row, that `chosen` takes; sorted."""
+    """Return one sorted bitmap a row: the members of the row's two bitmaps that `chosen` selects."""
     parts = [columns.elements_of(array) for array in arrays]
     elements = pa.concat_arrays([own for _, own in parts])
     owners = np.concatenate([columns.parents_of(offsets) for offsets, _ in parts])
@@ -134,16 +135,15 @@ def _has_all(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
 
 
 def _members(array: pa.Array) -> tuple[np.ndarray, pa.Array, np.ndarray]:
-    """Return the offsets of bitmaps, their members, and the members as uint64 of their own width.
-
-    A negative member is that of the unsigned type of its width, as in ClickHouse."""
+    """Return the offsets of bitmaps, their members, and the members as uint64. A negative member becomes the unsigned
+    number of its own width, as in ClickHouse."""
     offsets, elements = columns.elements_of(array)
     values = columns.numpy_values(elements)
     return offsets, elements, values.view(f"u{values.dtype.itemsize}").astype(np.uint64)
 
 
 def _contains(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return whether each bitmap has the row's number."""
+    """Return for each row whether its bitmap has the number of the second argument: the kernel of bitmapContains."""
     offsets, _, numbers = _members(arrays[0])
     owners = columns.parents_of(offsets)
     wanted = columns.numpy_values(arrays[1]).astype(np.uint64)
@@ -155,8 +155,8 @@ def _extreme(*, largest: bool) -> scalar.Kernel:
     """Return the kernel of bitmapMax, or without `largest` of bitmapMin."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Return the extreme member; of an empty bitmap 0 (bitmapMax), or the largest number of
-        the 32 or 64 bits that it has."""
+        """Return each bitmap's least (greatest) member. An empty bitmap gives 0 for bitmapMax, and the largest 32-bit
+        or 64-bit number for bitmapMin."""
         offsets, elements, numbers = _members(arrays[0])
         highest = 2**64 - 1 if elements.type.bit_width == 64 else 2**32 - 1
         out = np.full(len(arrays[0]), 0 if largest else highest, np.uint64)
@@ -170,7 +170,7 @@ def _subset(*, limited: bool) -> scalar.Kernel:
     """Return the kernel of bitmapSubsetInRange(b, from, to), or of bitmapSubsetLimit(b, from, n)."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Keep the members from `from` on, below `to` or the first `n` of them."""
+        """Keep the members from `from` up to `to`, excluded, or with `limited` the first `n` members from `from` on."""
         offsets, elements, numbers = _members(arrays[0])
         owners = columns.parents_of(offsets)
         start, end = (columns.numpy_values(a).astype(np.uint64)[owners] for a in arrays[1:])
@@ -186,7 +186,7 @@ def _subset(*, limited: bool) -> scalar.Kernel:
 
 
 def _slice(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Keep `n` members behind the first `offset`: the kernel of subBitmap(b, offset, n)."""
+    """Drop the first `offset` members and keep the next `n`: the kernel of subBitmap(b, offset, n)."""
     offsets, elements = columns.elements_of(arrays[0])
     owners = columns.parents_of(offsets)
     at = (np.arange(len(owners)) - offsets[owners]).astype(np.uint64)
@@ -214,7 +214,8 @@ def _transform(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     member, span = (UINT8, 2) if isinstance(kind, Boolean) else (kind, 1 << kind.bits)
 
     def transform(members: list[int], old: list[int], new: list[int]) -> list[int]:
-        """Return the members after each pair; raise BadArguments for pairs that do not fit."""
+        """Apply the replacements `old` to `new` to the members, pair by pair. Raises BadArguments if the lists differ
+        in length or a new value is not in the type's range."""
         if len(old) != len(new):
             raise BadArguments("The arrays of bitmapTransform differ in size.")
         if new and max(new) >= span:

@@ -69,7 +69,8 @@ def _finite(matrix: np.ndarray, what: str) -> np.ndarray:
 
 
 def _nearest(values: list[Column], call: Invocation) -> pa.Array:
-    """Return the place, from 0, of the centroid with the least distance to each vector; the first one of several."""
+    """Return the index, from 0, of the nearest centroid of each vector; the lowest index of several equally near
+    ones."""
     centroids = _centroids(call.constant(1)).astype(np.float64)
     offsets, elements = columns.elements_of(columns.as_array(values[0], call.rows))
     sizes = np.diff(offsets)

@@ -79,7 +79,7 @@ def _casting_call(
 def _cast_to(
     array: pa.Array, source: DataType, target: DataType, environment: Environment
 ) -> Column:
-    """Return values as those of the common type; in a Variant they keep their type."""
+    """Cast values to the target type; in a Variant they keep their own type as an alternative."""
     if isinstance(plain(target), Variant):
         return variant_calls.as_alternative(array, source, target, environment)
     return cast_column(array, source, target, environment, strict=False)
@@ -172,7 +172,8 @@ def _map_from_arrays(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     result = Map(keys.inner.inner if isinstance(keys.inner, Nullable) else keys.inner, values.inner)
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Build maps; raise SizesOfArraysDoNotMatch if any row's arrays differ in size."""
+        """Build maps from arrays of keys and of values. Raises SizesOfArraysDoNotMatch if the arrays of a row differ
+        in size."""
         (key_offsets, key), (value_offsets, value) = (
             _list_elements(a, t) for a, t in zip(arrays, types, strict=True)
         )
@@ -186,7 +187,7 @@ def _map_from_arrays(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _as_array(data_type: DataType) -> DataType:
-    """Return the array type of a map's pairs; other types as they are."""
+    """Return the type Array(Tuple(key, value)) for a Map; any other type unchanged."""
     if isinstance(data_type, Map):
         return Array(Tuple((data_type.key, data_type.value)))
     return data_type

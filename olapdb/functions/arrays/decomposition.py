@@ -54,10 +54,9 @@ def _weights(distance: np.ndarray, reach: np.ndarray) -> np.ndarray:
 def _estimates(
     values: np.ndarray, places: np.ndarray, first: np.ndarray, last: int, length: int, *, line: bool
 ) -> np.ndarray:
-    """Return the loess at places (from 1) of a series: `est`. NaN where no neighbour has a weight.
-
-    The neighbours of each place are those from `first` on, `last` of them. The fit is a line, or without
-    `line` a constant."""
+    """Return loess estimates at `places`, from 1, of a series. (`est` in Cleveland's Fortran code, as all names
+    below.) The neighbours of each place are those from `first` up to `last`. Fits a line, or without `line` a
+    constant. NaN where no neighbour has a weight."""
     count = len(values)
     neighbours = first[:, None] + np.arange(last)
     at, where = neighbours.astype(_Single), places.astype(_Single)[:, None]
@@ -76,7 +75,8 @@ def _estimates(
 
 
 def _loess(values: np.ndarray, length: int, *, line: bool) -> np.ndarray:
-    """Return the smoothed series: `ess`. A tenth of the places is fitted, those between lie on lines."""
+    """Return the loess-smoothed series (`ess`). Fits points at steps of a tenth of `length` and interpolates linearly
+    between them."""
     count = len(values)
     if count < 2:
         return values
@@ -93,7 +93,7 @@ def _loess(values: np.ndarray, length: int, *, line: bool) -> np.ndarray:
 
 
 def _seasons(values: np.ndarray, period: int, length: int) -> np.ndarray:
-    """Return the smoothed seasons, one period longer at both ends: `ss`."""
+    """Return the smoothed seasonal component, extended by one period at both ends (`ss`)."""
     longer = np.zeros(len(values) + 2 * period, _Single)
     for phase in range(period):
         own = values[phase::period]
@@ -113,15 +113,14 @@ def _seasons(values: np.ndarray, period: int, length: int) -> np.ndarray:
 
 
 def _moving_average(values: np.ndarray, length: int) -> np.ndarray:
-    """Return the means of each run of `length` neighbours: `ma`."""
+    """Return the moving averages of `length` consecutive values (`ma`)."""
     totals = np.concatenate(([0.0], np.cumsum(values, dtype=np.float64)))
     return np.asarray(((totals[length:] - totals[:-length]) / length).astype(_Single))
 
 
 def _decompose(series: list[float], period: int) -> list[list[float]]:
-    """Return the seasons, the trend, the rest, and seasons and trend together.
-
-    Raises BadArguments for a series shorter than two periods, or than four elements."""
+    """Return the seasonal component, the trend, the residuals, and the sum of seasonal component and trend. Raises
+    BadArguments for a series shorter than two periods, or than four elements."""
     if len(series) < _LEAST:
         raise BadArguments("At least four data points are needed for function seriesDecomposeSTL.")
     if len(series) < 2 * period:

@@ -83,7 +83,7 @@ def _element_or_null(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     inner = _array_element(name, [Argument(whole), Argument(arguments[1].type)])
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Make the elements Nullable, and take the element."""
+        """Cast the elements to Nullable, then take the element at each row's index or key."""
         source = arguments[0].type
         taken = cast_column(values[0], source, whole, environment, strict=True)
         return inner.kernel([taken, values[1]], rows, environment)

@@ -60,9 +60,8 @@ def _fold_parameters(name: str, types: Sequence[DataType]) -> tuple[DataType, ..
 def _over_arrays(
     name: str, result: Callable[[str, DataType, Sequence[DataType]], DataType], kernel: ListKernel
 ) -> LambdaDefinition:
-    """Return the definition of a function whose kernel takes the body's values and the arrays.
-
-    `result(name, type of the body, types of the arguments)` gives the result's type."""
+    """Define a function of a lambda and arrays whose kernel takes the values of the lambda's body and the arrays.
+    `result(name, type of the body, types of the arguments)` gives the result type."""
 
     def resolve(spelt: str, body: DataType, types: Sequence[DataType]) -> LambdaCall:
         """Resolve the call for the types of the body and of the arrays."""
@@ -75,7 +74,7 @@ def _over_arrays(
 
 
 def _as_function(name: str) -> LambdaDefinition:
-    """Return the definition of a function for which f(lambda, a) is f(arrayMap(lambda, a))."""
+    """Define a function `name` for which name(lambda, a) equals name(arrayMap(lambda, a))."""
 
     def resolve(spelt: str, body: DataType, types: Sequence[DataType]) -> LambdaCall:
         """Resolve the call: the function of the same name, applied to the array of body values."""
@@ -91,9 +90,8 @@ def _as_function(name: str) -> LambdaDefinition:
 def _conditional(
     name: str, result: Callable[[DataType], DataType], kernel: ListKernel
 ) -> LambdaDefinition:
-    """Return the definition of a function whose lambda is a condition.
-
-    `result(element type of the first array)` gives the result's type."""
+    """Define a function of arrays whose lambda must be a condition. `result` maps the element type of the first array
+    to the result type."""
 
     def rule(spelt: str, body: DataType, types: Sequence[DataType]) -> DataType:
         """Return the result's type; raise IllegalTypeOfArgument unless the body is a condition."""
@@ -129,8 +127,8 @@ def _match_positions(offsets: np.ndarray, mapped: pa.Array, *, last: bool) -> np
 
 
 def _match(name: str, *, last: bool) -> LambdaDefinition:
-    """Return the definition of arrayFirst (arrayLast): the first (last) element for which the
-    condition is true, or the type's default."""
+    """Define arrayFirst (arrayLast): the first (last) element for which the condition is true, or the default of the
+    element type."""
 
     def resolve(spelt: str, body: DataType, types: Sequence[DataType]) -> LambdaCall:
         """Resolve the call; raise IllegalTypeOfArgument unless the body is a condition."""
@@ -138,7 +136,7 @@ def _match(name: str, *, last: bool) -> LambdaDefinition:
         inner = element_type(spelt, types[0])
 
         def kernel(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> pa.Array:
-            """Take each row's matching element, or the type's default."""
+            """Take each row's first (last) element whose condition is true, or the type's default."""
             _, elements = columns.elements_of(arrays[0])
             return take_or_default(elements, _match_positions(offsets, mapped, last=last), inner)
 
@@ -154,7 +152,7 @@ def _match_or_null(*, last: bool) -> ListKernel:
     """Return the kernel of arrayFirstOrNull (arrayLastOrNull), which gives NULL without a match."""
 
     def kernel(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> pa.Array:
-        """Take each row's matching element; NULL without one."""
+        """Take each row's first (last) element whose condition is true; NULL without one."""
         positions = _match_positions(offsets, mapped, last=last)
         _, elements = columns.elements_of(arrays[0])
         return elements.take(pa.array(positions, mask=positions < 0))
@@ -166,7 +164,7 @@ def _match_index(*, last: bool) -> ListKernel:
     """Return the kernel of arrayFirstIndex (arrayLastIndex), from 1, 0 without a match."""
 
     def kernel(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> pa.Array:
-        """Return the index of each row's matching element, from 1; 0 without one."""
+        """Return the index, from 1, of each row's first (last) element whose condition is true; 0 without one."""
         positions = _match_positions(offsets, mapped, last=last)
         indices = np.where(positions < 0, 0, positions - offsets[:-1] + 1)
         return columns.from_values(indices, pa.uint32())
@@ -190,10 +188,8 @@ def _fill(*, reverse: bool) -> ListKernel:
     which it is true."""
 
     def kernel(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> pa.Array:
-        """Replace each element whose condition is false by its neighbour, see `_fill`.
-
-        The first (last) element of an array has none, and stays.
-        """
+        """Replace each element whose condition is false by the nearest earlier (later) one whose condition is true;
+        without one it stays."""
         _, elements = columns.elements_of(arrays[0])
         keep, positions = true_elements(mapped), np.arange(len(elements))
         nonempty = np.diff(offsets) > 0
@@ -215,7 +211,7 @@ def _split(*, reverse: bool) -> ListKernel:
     It cuts each array before (after) the elements for which the condition is true."""
 
     def kernel(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> pa.Array:
-        """Cut each row's first array into an array of arrays."""
+        """Cut each row's first array before (after) each element whose condition is true, into an array of arrays."""
         _, elements = columns.elements_of(arrays[0])
         cut = true_elements(mapped)
         if reverse:  # a cut after an element is one before the next element
@@ -249,14 +245,13 @@ def _compact(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> p
 
 
 def _first_array(name: str, body: DataType, types: Sequence[DataType]) -> DataType:
-    """Return the type of the first array: the result of functions that keep it."""
+    """Return the type of the first array, as type of the result."""
     return Array(element_type(name, types[0]))
 
 
 def _fold() -> LambdaDefinition:
-    """Return the definition of arrayFold((acc, x) -> …, a, first).
-
-    It folds position by position, at each over all rows that are long enough."""
+    """Define arrayFold((acc, x) -> …, a, first). It evaluates position by position, each time over all rows that are
+    long enough."""
 
     def resolve(spelt: str, body: DataType, types: Sequence[DataType]) -> LambdaCall:
         """Resolve the call; raise TypeMismatch unless the body has the accumulator's type."""
@@ -333,7 +328,7 @@ def _without_lambda(kernel: ListKernel) -> Kernel:
     """Return the kernel of arrayCount(a), arrayExists(a), arrayAll(a): elements are conditions."""
 
     def run(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        """Call the kernel with the elements as the values of the condition."""
+        """Call the list kernel with the elements of the array as the condition's values."""
         offsets, elements = columns.elements_of(arrays[0])
         return kernel(offsets, elements, arrays)
 

@@ -53,9 +53,8 @@ def _map_elements(arrays: list[pa.Array]) -> Elements:
 def _over_map(
     name: str, result: Callable[[str, DataType, Map], DataType], kernel: ListKernel
 ) -> LambdaDefinition:
-    """Return the definition of a function whose kernel takes the body's values and a map.
-
-    `result(name, type of the body, the map's type)` gives the result's type."""
+    """Define a function of a lambda and a map whose kernel takes the values of the lambda's body and the map.
+    `result(name, type of the body, the map's type)` gives the result type."""
 
     def resolve(spelt: str, body: DataType, types: Sequence[DataType]) -> LambdaCall:
         """Resolve the call for the types of the body and of the map."""
@@ -131,7 +130,7 @@ def _map_array(
 
 
 def _map_apply() -> LambdaDefinition:
-    """Return the definition of mapApply, whose lambda gives new pairs of key and value."""
+    """Define mapApply, whose lambda returns the new (key, value) pair of each pair."""
 
     def resolve(spelt: str, body: DataType, types: Sequence[DataType]) -> LambdaCall:
         """Resolve the call for the type of the body, a pair of key and value."""

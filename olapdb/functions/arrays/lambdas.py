@@ -108,10 +108,8 @@ def elements_of_arrays(name: str, arrays: Sequence[pa.Array]) -> Elements:
 def lambda_over_lists(
     name: str, body_type: DataType, call: ScalarCall, elements: Callable[[list[pa.Array]], Elements]
 ) -> LambdaCall:
-    """Return the call of a function of the body's values, as lists, and of the arguments.
-
-    `call.kernel` takes the lists, then the arguments, and runs once over all rows. `elements` gives
-    the elements that the body is evaluated over."""
+    """Build the call of a function of a lambda. It evaluates the lambda's body over `elements` of the arguments,
+    wraps the values as lists, and runs `call.kernel` with these lists and the arguments, once over all rows."""
 
     def run(values: Sequence[Column], rows: int, environment: Environment, body: Body) -> Column:
         """Evaluate the body over the elements, then call the kernel."""

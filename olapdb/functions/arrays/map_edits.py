@@ -29,17 +29,18 @@ from olapdb.types.arrow_values import from_numpy
 
 
 def _contains_value(whole: Term, value: Term) -> Term:
-    """Return whether a map has a value."""
+    """Compose the call that tells whether the map `whole` has the value."""
     if not isinstance(plain(whole.type), Map):
         raise illegal("mapContainsValue", whole.type, "a Map")
     return call("has", call("mapValues", whole), value)
 
 
 def _like(*, keys: bool, extracts: bool) -> Resolver:
-    """Return the resolver of mapContains…Like or mapExtract…Like, over the keys or the values."""
+    """Return the resolver of mapContainsKeyLike and the like: LIKE over the keys or, without `keys`, the values. With
+    `extracts` the result is the matching pairs, else whether any pair matches."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the match of a pattern with the keys or values of a map."""
+        """Resolve the call for a map of texts and a LIKE pattern."""
         container = plain(arguments[0].type)
         require(name, [container], Map, "a Map")
         assert isinstance(container, Map)
@@ -48,7 +49,8 @@ def _like(*, keys: bool, extracts: bool) -> Resolver:
         like = resolve_scalar("like", [Argument(side), Argument(STRING)])
 
         def kernel(arrays: list[pa.Array], invocation: Invocation) -> pa.Array:
-            """Match each key or value with its row's pattern; return the matching pairs, or whether any."""
+            """Match each key (value) with its row's pattern; return the map of matching pairs, or with `extracts`
+            False whether any matches."""
             offsets, names, values = map_parts(arrays[0])
             patterns = arrays[1].take(from_numpy(columns.parents_of(offsets)))
             side_values = names if keys else values

@@ -26,8 +26,8 @@ from olapdb.types import Array, DataType, Integer, Map, Tuple, plain
 def _parts_of_type(
     name: str, arguments: Sequence[Argument]
 ) -> tuple[Integer, Integer, DataType, int]:
-    """Return the types of keys and values, that of the result, and the arguments before the last
-    key; raise unless there is a map, or two arrays, of integers."""
+    """Return the key type, the value type, the result type, and the number of arguments before the last key: 1 for a
+    map, 2 for two arrays. Raises for other arguments than a map or two arrays of integers."""
     first = plain(arguments[0].type)
     result: DataType = first
     if isinstance(first, Map):
@@ -56,7 +56,8 @@ def _populate(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     key, value, result, taken = _parts_of_type(name, arguments)
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        """Spread the pairs of each row over its range of keys. Raises CannotConvertType."""
+        """Give each row a pair for every key from its smallest to its last one; new keys have the value 0. Raises
+        CannotConvertType."""
         offsets, keys, values = _pairs(name, arrays)
         numbers = columns.numpy_values(keys)
         last = None if len(arrays) == taken else columns.numpy_values(arrays[taken])
@@ -88,7 +89,7 @@ def _pairs(name: str, arrays: list[pa.Array]) -> tuple[np.ndarray, pa.Array, pa.
 def _series(
     offsets: np.ndarray, keys: np.ndarray, values: np.ndarray, last: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the offsets, keys and values of the filled series of each row."""
+    """Return the offsets, keys and values of the rows' filled series, up to `last`, or the largest key if None."""
     filled = np.flatnonzero(np.diff(offsets) > 0)
     low = np.zeros(len(offsets) - 1, np.int64)
     counts = np.zeros(len(offsets) - 1, np.int64)

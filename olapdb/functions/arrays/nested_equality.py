@@ -48,7 +48,7 @@ def _equal_values(left: pa.Array, right: pa.Array) -> np.ndarray:
 
 
 def _pairs(array: pa.Array) -> pa.Array:
-    """Return maps as lists of structs of a key and a value."""
+    """Convert maps to lists of structs (key, value)."""
     offsets, keys, values = map_parts(array)
     entries = pa.StructArray.from_arrays([keys, values], ["0", "1"])
     return columns.lists_from(offsets, entries, columns.validity(array))

@@ -45,7 +45,8 @@ def _vector(name: str, data_type: DataType) -> AggregateFunction:
 
 
 def _rule(result: Callable[[AggregateFunction], DataType]) -> scalar.TypeRule:
-    """Return the rule of a function of a vector, and of an index if there is a second argument."""
+    """Return the type rule of a function of a vector and an optional index; `result` maps the vector's type to the
+    result type."""
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
         """Return the result's type; raise IllegalTypeOfArgument for other arguments."""
@@ -76,12 +77,12 @@ def _build(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
 
 
 def _typed(vectors: pa.Array, call: scalar.Invocation) -> pa.Array:
-    """Return vectors as the result's type."""
+    """Cast vectors to the result type of the call."""
     return columns.retype(vectors, call.result.arrow)
 
 
 def _layout(call: scalar.Invocation) -> Layout:
-    """Return the layout of the first argument."""
+    """Return the layout of the vector type of the call's first argument."""
     return layout_of(_vector("", call.types[0]))
 
 
@@ -137,13 +138,12 @@ def _pointwise_rule(
 
 
 def _pointwise(of_vectors: Operation, of_number: Operation | None = None) -> scalar.Kernel:
-    """Return the kernel of an operation on the values of two vectors, or of one and a number.
-
-    A vector has 0 where only the other one has an index. `of_number` takes the left values and the
-    number as floats, and is for vectors of floats."""
+    """Return the kernel of an elementwise operation on two vectors, or on a vector and a number. An index that only
+    one vector has counts as 0 in the other. `of_number`, for vectors of floats, takes the left values and the number
+    as floats."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Return the vectors of the results."""
+        """Apply the operation and return the vectors of the results."""
         layout = _layout(call)
         offsets, indexes, numbers = parts_of(arrays[0])
         owners = columns.parents_of(offsets)
@@ -165,7 +165,7 @@ def _pointwise(of_vectors: Operation, of_number: Operation | None = None) -> sca
 
 
 def _narrowed(array: pa.Array, data_type: DataType, layout: Layout) -> np.ndarray:
-    """Return numbers as the vector's values: integers wrap around, floats are cut."""
+    """Convert numbers to fixed-point values of the vector: integers wrap around, floats are truncated."""
     if isinstance(data_type, Decimal):
         array = array.cast(pa.float64())
     return columns.numpy_values(
@@ -176,7 +176,8 @@ def _narrowed(array: pa.Array, data_type: DataType, layout: Layout) -> np.ndarra
 def _aligned(
     arrays: Sequence[pa.Array], layout: Layout
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return (owners, indexes, left numbers, right numbers) of all indexes that either vector has."""
+    """Align two vectors: return (owners, indexes, left numbers, right numbers) over all indexes that either one has;
+    0 for a missing number."""
     parts = [parts_of(array) for array in arrays[:2]]
     owners = [columns.parents_of(offsets) for offsets, _, _ in parts]
     merged = vectors_from(
@@ -199,7 +200,7 @@ def _aligned(
 
 
 def _product(left: np.ndarray, right: np.ndarray, layout: Layout) -> np.ndarray:
-    """Return products, cut behind the last bit."""
+    """Multiply fixed-point numbers; digits after the last fraction bit are truncated."""
     if not layout.fraction_bits:
         return np.asarray(left * right)
     limbs = [
@@ -213,7 +214,7 @@ def _product(left: np.ndarray, right: np.ndarray, layout: Layout) -> np.ndarray:
 
 
 def _quotient(left: np.ndarray, right: np.ndarray, layout: Layout) -> np.ndarray:
-    """Return quotients towards zero; 0 where the divisor is 0."""
+    """Divide fixed-point numbers, rounded towards zero; 0 where the divisor is 0."""
     divisible = right != 0
     raised = wide_numbers.extended(left.view(np.uint64).reshape(-1, 1))
     factor = np.zeros((1, wide_numbers.LIMBS), np.uint64)
@@ -255,7 +256,8 @@ _COMPARISONS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
 
 
 def _compared(comparison: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> scalar.Kernel:
-    """Return the kernel that keeps the indexes for which a comparison holds, with the value 1."""
+    """Return the kernel that compares two vectors, or a vector and a number, elementwise: indexes for which the
+    comparison holds get the value 1, the others are dropped."""
     ones = _pointwise(
         lambda left, right, layout: (
             comparison(left, right).astype(np.int64) << np.int64(layout.fraction_bits)
@@ -263,7 +265,7 @@ def _compared(comparison: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> sca
     )
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Drop the indexes for which the comparison does not hold."""
+        """Compare the values and keep the indexes for which the comparison holds, with the value 1."""
         compared = ones(arrays, call)
         offsets, indexes, numbers = parts_of(compared)
         keep = numbers != 0
@@ -293,7 +295,7 @@ _TYPE_NAMES = {
 
 
 def _debug_text(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return what a vector of bitmaps holds as JSON: for each bit of the values how many have it."""
+    """Return a JSON text that describes the vector as bitmaps: for each bit of the values, how many indexes have it."""
     layout = _layout(call)
     offsets, _, numbers = parts_of(arrays[0])
     owners, rows = columns.parents_of(offsets), len(arrays[0])

@@ -39,7 +39,8 @@ def _rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument])
 
 
 def _settings(name: str, constants: Sequence[pa.Scalar | None]) -> tuple[float, float, float]:
-    """Return the percentiles and the factor; raise BadArguments for those out of range."""
+    """Return the lower percentile, the upper percentile and the factor K. Raises BadArguments for values out of
+    range."""
     given = [float(value.as_py()) for value in constants[1:] if value is not None]
     low, high, factor = given or (_LOW, _HIGH, _FACTOR)
     if not 0.02 <= low <= 0.98:
@@ -52,7 +53,7 @@ def _settings(name: str, constants: Sequence[pa.Scalar | None]) -> tuple[float, 
 
 
 def _quantile(sorted_values: np.ndarray, offsets: np.ndarray, level: float) -> np.ndarray:
-    """Return the quantile of each row of sorted values."""
+    """Return the quantile of the level for each row; each row's values are sorted."""
     share = np.diff(offsets) * level
     whole = share == np.floor(share)
     at = offsets[:-1] + np.ceil(share).astype(np.int64) - 1

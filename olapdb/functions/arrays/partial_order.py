@@ -32,9 +32,8 @@ from olapdb.types.arrow_values import from_numpy
 
 
 def _require_limit(name: str, types: Sequence[DataType]) -> None:
-    """Raise unless the first argument is an integer and another follows.
-
-    Raises NumberOfArgumentsDoesntMatch."""
+    """Check that the first argument is an integer and that another argument follows. Raises
+    NumberOfArgumentsDoesntMatch and the type error."""
     if len(types) < 2:
         raise NumberOfArgumentsDoesntMatch(f"Function {name} takes a limit and what it sorts.")
     scalar.require(name, [plain(types[0])], Integer, "an integer")
@@ -47,7 +46,7 @@ def _partial_sort(*, reverse: bool) -> ListKernel:
     """Return the kernel of arrayPartialSort, or with `reverse` of arrayPartialReverseSort."""
 
     def kernel(offsets: np.ndarray, keys: pa.Array, arrays: list[pa.Array]) -> pa.Array:
-        """Sort the elements of the first array, which follows the limit, by these keys."""
+        """Sort the elements of the first array, after the limit, by the keys."""
         _, elements = columns.elements_of(arrays[1])
         order = sorted_positions(offsets, keys, reverse=reverse)
         return columns.lists_from(offsets, elements.take(from_numpy(order)))
@@ -60,9 +59,8 @@ def _extreme_elements(*, largest: bool) -> ListKernel:
     name = "arrayTopK" if largest else "arrayBottomK"
 
     def kernel(offsets: np.ndarray, keys: pa.Array, arrays: list[pa.Array]) -> pa.Array:
-        """Return the first elements in the order of the keys; NULLs are left out.
-
-        Raises BadArguments."""
+        """Return each array's first `limit` elements in the order of the keys; NULLs are left out. Raises
+        BadArguments."""
         limits = columns.numpy_values(arrays[0])
         if (limits < 0).any():
             raise BadArguments(f"The number of elements of {name} must not be negative.")
@@ -83,7 +81,7 @@ def _pairs(*, reverse: bool) -> ListKernel:
     """Return the kernel of mapPartialSort, or with `reverse` of mapPartialReverseSort."""
 
     def kernel(offsets: np.ndarray, keys: pa.Array, arrays: list[pa.Array]) -> pa.Array:
-        """Sort the pairs of the map, which follows the limit, by these keys."""
+        """Sort the pairs of each map by the keys."""
         return sort_pairs(offsets, keys, arrays[1], reverse=reverse)
 
     return kernel
@@ -93,7 +91,7 @@ def _pairs(*, reverse: bool) -> ListKernel:
 
 
 def _array_parameters(name: str, types: Sequence[DataType]) -> tuple[DataType, ...]:
-    """Return the types of the lambda's parameters: one for each array behind the limit."""
+    """Return the types of the lambda's parameters: the element types of the arrays after the limit."""
     _require_limit(name, types)
     return tuple(element_type(name, t) for t in types[1:])
 
@@ -116,7 +114,8 @@ def _map_elements(arrays: list[pa.Array]) -> Elements:
 def _array_lambda(
     name: str, result: Callable[[DataType], DataType], kernel: ListKernel
 ) -> LambdaDefinition:
-    """Return the form with a lambda of a function of a limit and arrays."""
+    """Define the form with a lambda of a function (lambda, limit, array, …); `result` maps the element type of the
+    first array to the result type."""
 
     def resolve(spelt: str, body: DataType, types: Sequence[DataType]) -> LambdaCall:
         """Resolve the call; `result` takes the type of the first array's elements."""
@@ -127,7 +126,7 @@ def _array_lambda(
 
 
 def _map_lambda(name: str, kernel: ListKernel) -> LambdaDefinition:
-    """Return the form with a lambda of a function of a limit and a map."""
+    """Define the form with a lambda of a function (lambda, limit, map); the result type is the map's."""
 
     def resolve(spelt: str, body: DataType, types: Sequence[DataType]) -> LambdaCall:
         """Resolve the call, which gives a map of the same type."""
@@ -141,10 +140,10 @@ def _map_lambda(name: str, kernel: ListKernel) -> LambdaDefinition:
 
 
 def _of_elements(kernel: ListKernel) -> scalar.Kernel:
-    """Return the kernel that sorts an array by its own elements, or a map by its keys."""
+    """Return the kernel of the form without a lambda: sort arrays by their elements, maps by their keys."""
 
     def run(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Call the kernel with the elements or keys as what to sort by."""
+        """Call the list kernel with the elements or keys as sort keys."""
         if pa.types.is_map(arrays[1].type):
             offsets, keys, _ = map_parts(arrays[1])
         else:
@@ -155,7 +154,7 @@ def _of_elements(kernel: ListKernel) -> scalar.Kernel:
 
 
 def _array_rule(result: Callable[[DataType], DataType]) -> scalar.TypeRule:
-    """Return the type rule of a limit and an array; `result` takes the elements' type."""
+    """Return the type rule of (limit, array); `result` maps the element type to the result type."""
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
         """Return the result's type; raise IllegalTypeOfArgument for other arguments."""
@@ -172,12 +171,12 @@ def _map_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argume
 
 
 def _bare(inner: DataType) -> DataType:
-    """Return the type of an array whose elements are not Nullable."""
+    """Return Array(inner) with the elements' Nullable removed."""
     return Array(plain(inner))
 
 
 def _same(inner: DataType) -> DataType:
-    """Return the type of an array of these elements."""
+    """Return Array(inner)."""
     return Array(inner)
 
 

@@ -22,9 +22,8 @@ Numbering = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class _Depths:
-    """The arguments that are arrays, the depth to which each is looked at, and where numbers begin anew.
-
-    `clear` 1: in each row; 2: in each element of a row's array, and so on."""
+    """The array arguments, the depth to which each is flattened, and where numbering restarts: `clear` 1: in each
+    row; 2: in each element of a row's array, and so on."""
 
     clear: int
     places: tuple[int, ...]
@@ -32,12 +31,12 @@ class _Depths:
 
     @property
     def deepest(self) -> int:
-        """The depth of the result."""
+        """Return the greatest of the depths, which is that of the result."""
         return max(self.depths)
 
 
 def _depth_of(data_type: DataType) -> int:
-    """Return how many arrays the type is nested in."""
+    """Return the number of nested Array levels of the type."""
     depth = 0
     while isinstance(data_type, Array):
         data_type, depth = plain(data_type.inner), depth + 1
@@ -55,7 +54,7 @@ def _positive(name: str, at: int, argument: Argument) -> int:
 
 
 def _depths(name: str, arguments: Sequence[Argument]) -> _Depths:
-    """Return the depths that the arguments say: [clear,] array [, depth] …; raise BadArguments."""
+    """Return the depths that the arguments [clear,] array [, depth] … give. Raises BadArguments."""
     clear, places, depths, given = 1, [], [], True
     for at, argument in enumerate(arguments):
         depth = _depth_of(plain(argument.type))
@@ -100,10 +99,11 @@ def _levels(
 
 
 def _resolver(numbering: Numbering) -> scalar.Resolver:
-    """Return the resolver of a function that numbers the values of its arrays by `numbering`."""
+    """Return the resolver of a function that numbers its arrays' values; `numbering` numbers them at the deepest
+    level."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call: arrays of UInt32, as deep as the deepest array is looked at."""
+        """Resolve the call. The result is arrays of UInt32, nested as deep as the deepest argument is flattened."""
         wanted = _depths(name, arguments)
         result: DataType = UINT32
         for _ in range(wanted.deepest):

@@ -40,7 +40,8 @@ from olapdb.types.arrow_values import from_numpy
 def _array_then_integers(
     name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
 ) -> DataType:
-    """Return the array's type; raise IllegalTypeOfArgument unless integers follow it."""
+    """Return the type of the first argument, an array. Raises IllegalTypeOfArgument unless the other arguments are
+    integers."""
     element_type(name, types[0])
     scalar.require(name, types[1:], Integer, "an integer")
     return types[0]
@@ -55,7 +56,7 @@ def _rotate(*, left: bool) -> scalar.Kernel:
     """Return the kernel of arrayRotateLeft, or without `left` of arrayRotateRight."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Move the elements of each array round by a number of places."""
+        """Rotate the elements of each array by the row's number of places."""
         offsets, elements = columns.elements_of(arrays[0])
         owners, sizes = columns.parents_of(offsets), np.diff(offsets)
         moved = np.where(sizes > 0, _integers(arrays[1]) % np.maximum(sizes, 1), 0)
@@ -104,7 +105,8 @@ def _shift(*, left: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
 def _shifted(
     offsets: np.ndarray, elements: pa.Array, shifts: np.ndarray, filler: pa.Array
 ) -> pa.Array:
-    """Return the arrays moved to the left; `filler` is one value, or one for each row."""
+    """Shift each array's elements to the left by `shifts` (negative: to the right); `filler`, one value or one for
+    each row, fills the free places."""
     owners = columns.parents_of(offsets)
     at = np.arange(len(owners)) - offsets[owners] + shifts[owners]
     inside = (at >= 0) & (at < np.diff(offsets)[owners])
@@ -114,9 +116,8 @@ def _shifted(
 
 
 def _shingles(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return all runs of a number of neighbours of each array: the kernel of arrayShingles.
-
-    Raises BadArguments."""
+    """Return for each array all runs of n consecutive elements: the kernel of arrayShingles. Raises BadArguments for
+    a bad n."""
     offsets, elements = columns.elements_of(arrays[0])
     lengths, sizes = _integers(arrays[1]), np.diff(offsets)
     if ((lengths < 1) | (lengths > sizes)).any():
@@ -162,7 +163,7 @@ def _matrix_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Arg
 
 
 def _flattened_length(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Count the elements of nested arrays of any depth: the kernel of arrayFlattenedLength."""
+    """Count the innermost elements of nested arrays: the kernel of arrayFlattenedLength."""
     offsets, elements = columns.elements_of(arrays[0])
     while pa.types.is_list(elements.type):
         inner, elements = columns.elements_of(elements)
@@ -171,7 +172,7 @@ def _flattened_length(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Arr
 
 
 def _or_single(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Give each empty array one element, the default of its type: emptyArrayToSingle."""
+    """Replace each empty array by an array of one default value: the kernel of emptyArrayToSingle."""
     offsets, elements = columns.elements_of(arrays[0])
     assert isinstance(call.result, Array)
     filler = columns.as_array(default_value(call.result.inner), 1)
@@ -192,12 +193,13 @@ def _shared_arrays(
     result: Callable[[DataType], DataType],
     combine: Callable[[list[pa.Array]], pa.Array],
 ) -> ScalarCall:
-    """Return the call that brings arrays to the type of all elements and combines them."""
+    """Return the call that casts all arrays to an array of their common element type and combines them by `combine`.
+    `result` maps that element type to the result type."""
     inners = [plain_lc(element_type(name, a.type)) for a in arguments]
     inner = common_type([i for i in inners if not isinstance(i, Nothing)] or inners)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Cast the elements of all arrays and combine the arrays of each row."""
+        """Cast the elements of all arrays to the common type and combine the arrays of each row."""
         constant = all(isinstance(v, pa.Scalar) for v in values)
         lists = []
         for value, own in zip(values, inners, strict=True):
@@ -222,7 +224,7 @@ def _codes_of(lists: list[pa.Array]) -> tuple[list[np.ndarray], pa.Array, np.nda
 
 
 def _chosen(elements: pa.Array, owners: np.ndarray, keep: np.ndarray, rows: int) -> pa.Array:
-    """Return arrays of the chosen elements, those of a row in order."""
+    """Build one array a row from the elements that `keep` marks, in order; `owners` holds each element's row."""
     places = np.flatnonzero(keep)
     places = places[np.argsort(owners[places], kind="stable")]
     counts = np.bincount(owners[places], minlength=rows)
@@ -266,7 +268,7 @@ def _except(lists: list[pa.Array]) -> pa.Array:
 
 
 def _has_substr(lists: list[pa.Array]) -> pa.Array:
-    """Return whether the second array's elements follow one another in the first."""
+    """Return for each row whether the second array occurs in the first as a run of consecutive elements: hasSubstr."""
     offsets, _, _, codes = _codes_of(lists)
     whole, wanted = offsets
     sizes = np.diff(wanted)
@@ -286,7 +288,8 @@ def _has_substr(lists: list[pa.Array]) -> pa.Array:
 
 
 def _jaccard(lists: list[pa.Array]) -> pa.Array:
-    """Return the share of common values among all distinct values of two arrays."""
+    """Return the Jaccard index of two arrays of each row: the number of common distinct values over the number of all
+    distinct values."""
     offsets, _, owners, codes = _codes_of(lists)
     count = int(offsets[0][-1])
     keys = owners * (int(codes.max(initial=0)) + 1) + codes
@@ -303,7 +306,8 @@ def _jaccard(lists: list[pa.Array]) -> pa.Array:
 def _sets(
     result: Callable[[DataType], DataType], combine: Callable[[list[pa.Array]], pa.Array]
 ) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """Return the resolver of a function of arrays as sets."""
+    """Return the resolver of a function that treats arrays as sets; `result` maps the common element type to the
+    result type, `combine` computes the result."""
     return lambda name, arguments: _shared_arrays(name, arguments, result, combine)
 
 
@@ -323,7 +327,7 @@ def _remove(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     shared = make_nullable(common_type([inner, value_type]))
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Compare the elements of each array with the value of its row."""
+        """Drop from each array the elements that equal the value of its row."""
         constant = all(isinstance(v, pa.Scalar) for v in values)
         lists, wanted = (columns.as_array(v, 1 if constant else rows) for v in values)
         offsets, elements = columns.elements_of(lists)
@@ -344,7 +348,7 @@ def _remove(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _replicate(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve replicate(value, array, …): the value as often as the array has elements."""
+    """Resolve replicate(value, array, …): an array that repeats the value as often as the first array has elements."""
     element_type(name, arguments[1].type)
     scalar.require(name, [plain(a.type) for a in arguments[1:]], Array, "an Array")
 
@@ -360,7 +364,7 @@ def _replicate(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _array_of(inner: DataType) -> DataType:
-    """Return the array type of elements."""
+    """Return Array(inner)."""
     return Array(inner)
 
 

@@ -24,9 +24,8 @@ _SIZE_MAX = 500_000_000
 
 
 def _slice(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve arraySlice(a, offset[, length]); a negative offset or length counts from the end.
-
-    An offset that is NULL is 1, a length that is NULL takes all elements behind it."""
+    """Resolve arraySlice(a, offset[, length]); a negative offset or length counts from the end. A NULL offset means
+    1, a NULL length means all elements from the offset on."""
     container = plain(arguments[0].type)
     if isinstance(container, Nothing):
         return scalar.standard_call(name, arguments, NULL_TYPE, None)
@@ -51,7 +50,7 @@ def _slice(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         return columns.lists_from(out, elements.take(from_numpy(rows)))
 
     def run(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Cut the arrays; one row is enough for constants."""
+        """Cut the arrays; constant arguments give a constant."""
         constant = all(isinstance(value, pa.Scalar) for value in values)
         types = tuple(plain(argument.type) for argument in arguments)
         call = scalar.Invocation(types, container, 1 if constant else rows, environment)
@@ -62,7 +61,7 @@ def _slice(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _filled(array: pa.Array, other: int) -> np.ndarray:
-    """Return integers as Int64, with another number for NULL."""
+    """Return integers as int64, with NULL replaced by `other`."""
     if pa.types.is_null(array.type):
         return np.full(len(array), other, np.int64)
     if array.null_count:
@@ -74,7 +73,8 @@ def _push(*, back: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
     """Return the resolver of arrayPushBack, or without `back` of arrayPushFront."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call: the value becomes an array of one element that is joined to the other."""
+        """Resolve the call. The value is cast to the common type, as an array of one element, and joined to the
+        array."""
         container = plain(arguments[0].type)
         if not isinstance(container, Array | Nothing):
             raise scalar.illegal(name, container, "an Array")

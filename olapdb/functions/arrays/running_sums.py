@@ -148,9 +148,8 @@ def _running_decimals(offsets: np.ndarray, elements: pa.Array) -> pa.Array:
 def _difference_rule(
     name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
 ) -> DataType:
-    """Apply the type rule of arrayDifference: a signed type wide enough for differences of the
-    elements.
-    """
+    """Return the array type of arrayDifference: its elements have a signed type wide enough for all differences of
+    the argument's elements."""
     inner = types[0].inner if isinstance(types[0], Array) else types[0]
     match inner:
         case _ if not isinstance(types[0], Array):

@@ -51,7 +51,7 @@ def _search(name: str, arguments: Sequence[Argument], result: DataType, fold: Fo
     shared = _searched_type(types)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Compare each element with its row's value and fold the answers."""
+        """Compare each element with its row's value and reduce the matches of each row by `fold`."""
         constant = all(isinstance(v, pa.Scalar) for v in values)
         count = 1 if constant else rows
         lists, needles = (columns.as_array(v, count) for v in values)
@@ -109,7 +109,7 @@ def _equal_or_both_null(left: pa.Array, right: pa.Array) -> np.ndarray:
 
 
 def _has_marked(offsets: np.ndarray, marked: np.ndarray) -> np.ndarray:
-    """Return whether each row has a marked element; bool, shape (rows,)."""
+    """Return for each row whether any of its elements is marked; bool, shape (rows,)."""
     return count_marked(offsets, marked) > 0
 
 
@@ -123,7 +123,7 @@ def _first_marked(offsets: np.ndarray, marked: np.ndarray) -> np.ndarray:
 
 
 def _searching(result: DataType, fold: Fold) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """Return a function that resolves a call as a search with this `result` type and `fold`."""
+    """Return the resolver of a search function with this `result` type and `fold`."""
     return lambda name, arguments: _search(name, arguments, result, fold)
 
 
@@ -171,7 +171,7 @@ _CONSTANTS_MAX = 16
 def _hold_constants(
     offsets: np.ndarray, elements: pa.Array, constants: pa.Array, *, every: bool
 ) -> np.ndarray:
-    """Return whether each row has every constant, or with `every` False at least one; bool."""
+    """Return for each row whether its array has every constant, or with `every` False at least one; bool."""
     holds = np.full(len(offsets) - 1, every)
     for constant in constants:
         repeated = pa.repeat(constant, len(elements))

@@ -77,10 +77,8 @@ def _arrays_rule(
 
 
 def codes_of(elements: Sequence[pa.Array]) -> np.ndarray:
-    """Return a code for each position over several arrays' elements, int64.
-
-    Two codes are equal where the elements of all arrays are. NULL equals NULL.
-    """
+    """Return an int64 code for each position over several arrays' elements. Two positions have equal codes exactly
+    where the elements of all arrays are equal; NULL equals NULL."""
     codes = ranks_with_null(elements[0])
     for array in elements[1:]:
         ranks = ranks_with_null(array)
@@ -150,15 +148,13 @@ def dense_numbers(owners: np.ndarray, codes: np.ndarray) -> np.ndarray:
 
 
 def _zip(name: str, arguments: Sequence[Argument], names: tuple[str, ...] = ()) -> ScalarCall:
-    """Resolve arrayZip: an array of tuples, with these names, from arrays of equal sizes."""
+    """Resolve arrayZip: an array of tuples, whose elements have these names, from arrays of equal sizes."""
     types = [plain(a.type) for a in arguments]
     require(name, types, Array, "an Array")
     inner = Tuple(tuple(array.inner for array in types if isinstance(array, Array)), names)
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        """Build arrays of tuples; raise SizesOfArraysDoNotMatch if any row's arrays differ in
-        length.
-        """
+        """Build arrays of tuples. Raises SizesOfArraysDoNotMatch if the arrays of a row differ in length."""
         offsets, elements = _same_size_elements(name, arrays)
         return columns.lists_from(offsets, columns.structs_from(elements, inner.arrow))
 
@@ -184,7 +180,7 @@ def _nested(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     zipped = _zip(name, arguments[1:], names)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Build arrays of tuples from all but the names."""
+        """Build arrays of tuples from the arrays, which are all arguments but the first."""
         return zipped.kernel(values[1:], rows, environment)
 
     return replace(zipped, kernel=kernel)
@@ -217,9 +213,8 @@ def _intersect(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _common_elements(lists: Sequence[pa.Array], rows: int) -> tuple[np.ndarray, pa.Array]:
-    """Return the offsets and elements of the arrays' intersections.
-
-    Elements are distinct and in the order of the first array."""
+    """Return the offsets and elements of the arrays' intersections. Elements are distinct and keep the order of the
+    first array."""
     arrays = [columns.elements_of(array) for array in lists]
     owners = np.concatenate([columns.parents_of(offsets) for offsets, _ in arrays])
     number = np.repeat(np.arange(len(arrays)), [len(elements) for _, elements in arrays])
@@ -239,10 +234,8 @@ def _common_elements(lists: Sequence[pa.Array], rows: int) -> tuple[np.ndarray, 
 
 
 def _subtype(name: str, inners: Sequence[DataType]) -> DataType:
-    """Return the type of the values that all of these types can hold.
-
-    It is the narrowest of integer types, else of float types. Raises NoCommonType if other types
-    differ."""
+    """Return the type of the values common to all of these types: the narrowest of integer types, else of float
+    types. Raises NoCommonType if other types differ."""
     if any(isinstance(inner, Nothing) for inner in inners):
         return NOTHING
     bare = [plain(inner) for inner in inners]

@@ -17,7 +17,8 @@ from olapdb.types.arrow_values import from_numpy
 
 
 def _drawn_order(offsets: np.ndarray, environment: Environment, *call: object) -> np.ndarray:
-    """Return the elements' positions, each array's in a random order, the arrays in theirs."""
+    """Return the elements' positions: those of each array in a random order, the arrays in their own order. `call`
+    identifies the call for the random seed."""
     drawn = generator_of(environment, *call).random(int(offsets[-1]))
     return np.lexsort((drawn, columns.parents_of(offsets)))
 
@@ -40,7 +41,7 @@ def _shuffle(*, partial: bool) -> Callable[[str, Sequence[Argument]], ScalarCall
         seed = numbers[int(partial)] if len(numbers) > int(partial) else None
 
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-            """Return the arrays, each in an order of its own."""
+            """Shuffle the elements of each array."""
             array = columns.as_array(values[0], rows)
             offsets, elements = columns.elements_of(array)
             fixed = environment if seed is None else Environment(random_seed=seed + 1)
@@ -71,7 +72,7 @@ def _sample(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         raise IllegalTypeOfArgument(f"{name} takes an unsigned integer as the number of samples.")
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Draw the elements."""
+        """Draw `count` elements of each array at random."""
         offsets, elements = columns.elements_of(columns.as_array(values[0], rows))
         wanted = columns.numpy_values(columns.as_array(values[1], rows)).astype(np.int64)
         counts = np.minimum(np.diff(offsets), wanted)

@@ -25,15 +25,12 @@ def _elements(name: str, argument: Argument) -> Tuple:
 
 
 def _by_element(operation: str, *, number: bool = False) -> scalar.Resolver:
-    """Return a resolver of `operation` between the elements of tuples.
-
-    `number`: the second argument is one number, or nothing where there is no second argument.
-    """
+    """Return the resolver of `operation` applied elementwise to tuples. With `number` the second argument is one
+    number for all elements; there may also be no second argument."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the operation for each element; raise for tuples of different lengths.
-
-        Raises TooFewArguments."""
+        """Resolve the operation for each element. Raises TooFewArguments, and an error for tuples of different
+        lengths."""
         if len(arguments) > 2:
             return _folded(name, arguments)
         left = _elements(name, arguments[0])
@@ -75,7 +72,8 @@ def _by_element(operation: str, *, number: bool = False) -> scalar.Resolver:
 
 
 def _folded(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve an operation of several tuples: of the first two, then of the result and the next."""
+    """Resolve an operation of several tuples, folded from the left: of the first two, then of the result and the
+    next."""
     whole, *rest = parts_of(arguments)
     for part in rest:
         whole = call(name, whole, part)

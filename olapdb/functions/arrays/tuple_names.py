@@ -23,15 +23,15 @@ def _tuple_type(name: str, data_type: DataType) -> Tuple:
 
 
 def _names(whole: Term) -> Term:
-    """Return the names of a tuple's elements, which are their numbers if it is unnamed."""
+    """Compose the constant array of the names of a tuple's elements; unnamed elements have their numbers, from 1, as
+    names."""
     names = _tuple_type("tupleNames", whole.type).field_names
     return call("array", *(literal(name, STRING) for name in names))
 
 
 def _pairs(whole: Term) -> Term:
-    """Return an array of (name, value) of a tuple whose elements are of one type.
-
-    Raises IllegalTypeOfArgument."""
+    """Compose the array of (name, value) pairs of a tuple. Raises IllegalTypeOfArgument unless all elements have one
+    type."""
     container = _tuple_type("tupleToNameValuePairs", whole.type)
     if len(set(container.elements)) != 1:
         raise IllegalTypeOfArgument(
@@ -46,9 +46,8 @@ def _pairs(whole: Term) -> Term:
 
 
 def _flat(part: Term, path: str) -> list[tuple[str, Term]]:
-    """Return the leaves of a tuple, or of an array of tuples, with their dotted names.
-
-    Raises IllegalTypeOfArgument."""
+    """Return the (dotted name, part) of each leaf of a tuple, or of an array of tuples, below `path`. Raises
+    IllegalTypeOfArgument."""
     inner = plain(part.type)
     while isinstance(inner, Array):
         inner = inner.inner

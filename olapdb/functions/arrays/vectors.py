@@ -31,12 +31,12 @@ from olapdb.types import (
 
 
 def _element(whole: Term, at: int) -> Term:
-    """Return element `at`, from 1, of a tuple."""
+    """Compose the access to element `at`, from 1, of a tuple."""
     return call("tupleElement", whole, literal(at, UINT8))
 
 
 def _elements(name: str, whole: Term) -> list[Term]:
-    """Return the elements of a tuple; raise IllegalTypeOfArgument for another type."""
+    """Compose the list of a tuple's elements. Raises IllegalTypeOfArgument for another type."""
     data_type = plain(whole.type)
     if not isinstance(data_type, Tuple) or not data_type.elements:
         raise scalar.illegal(name, whole.type, "a Tuple of numbers")
@@ -44,7 +44,7 @@ def _elements(name: str, whole: Term) -> list[Term]:
 
 
 def _folded(name: str, parts: Sequence[Term]) -> Term:
-    """Return f(f(a, b), c) … of the parts by the function f called `name`."""
+    """Compose f(f(a, b), c) … of the parts, where f is the function `name`."""
     total = parts[0]
     for part in parts[1:]:
         total = call(name, total, part)
@@ -52,7 +52,7 @@ def _folded(name: str, parts: Sequence[Term]) -> Term:
 
 
 def _norm_of(kind: str, parts: Sequence[Term], power: Term | None) -> Term:
-    """Return a norm of numbers: L1, L2, L2Squared, Linf, or Lp with its power."""
+    """Compose the norm of the parts by `kind`: L1, L2, L2Squared, Linf, or Lp with `power`."""
     sizes = [call("abs", part) for part in parts]
     match kind:
         case "L1":
@@ -68,7 +68,8 @@ def _norm_of(kind: str, parts: Sequence[Term], power: Term | None) -> Term:
 
 
 def _power(name: str, arguments: Sequence[Argument], parts: list[Term]) -> Term | None:
-    """Return the power of an Lp function, its last argument; raise ArgumentOutOfBound below 1."""
+    """Return the power of an Lp function, its last argument; None for other functions. Raises ArgumentOutOfBound
+    below 1."""
     if not name.startswith("Lp"):
         return None
     constant = arguments[-1].constant
@@ -110,7 +111,8 @@ def _distance(kind: str) -> scalar.Resolver:
 
 
 def _pairs(name: str, parts: Sequence[Term]) -> list[tuple[Term, Term]]:
-    """Return the pairs of elements of two tuples; raise IllegalTypeOfArgument for other sizes."""
+    """Return the pairs of corresponding elements of two tuples. Raises IllegalTypeOfArgument for tuples of different
+    sizes."""
     left, right = _elements(name, parts[0]), _elements(name, parts[1])
     if len(left) != len(right):
         raise scalar.illegal(name, parts[1].type, f"a tuple of {len(left)} elements")
@@ -118,7 +120,7 @@ def _pairs(name: str, parts: Sequence[Term]) -> list[tuple[Term, Term]]:
 
 
 def _normalize(kind: str) -> scalar.Resolver:
-    """Return the resolver of a tuple, or an array, divided by its norm."""
+    """Return the resolver of a function that divides a tuple or array by its norm."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         """Resolve the division of each element."""
@@ -142,7 +144,7 @@ def _dot(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _cosine(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve cosineDistance: 1 minus the product of two vectors divided by their lengths."""
+    """Resolve cosineDistance(x, y): 1 - dot(x, y) / (norm(x) * norm(y))."""
     if isinstance(plain(arguments[0].type), Array):
         return _array_call(name, arguments, "cosine", 2)
     pairs = _pairs(name, parts_of(arguments))
@@ -156,7 +158,8 @@ def _cosine(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _array_result(name: str, kind: str, inners: Sequence[DataType]) -> DataType:
-    """Return Float32 or Float64, or for a product of integers an integer."""
+    """Return the result type of a norm, distance or product of arrays: Float32 or Float64, or an integer for a
+    product of integers."""
     numbers = [plain(inner) for inner in inners]
     scalar.require(
         name, inners, (Integer, Float, Boolean), "an Array of numbers of 64 bits at most"
@@ -171,19 +174,19 @@ def _array_result(name: str, kind: str, inners: Sequence[DataType]) -> DataType:
 
 
 def _product_type(numbers: Sequence[DataType]) -> DataType:
-    """Return the type of the sum of products of integers, as of x * y."""
+    """Return the integer type of a sum of products of integers."""
     widths = [n.bits if isinstance(n, Integer) else 8 for n in numbers]
     signed = any(isinstance(n, Integer) and n.signed for n in numbers)
     return Integer(min(max(widths) * 2, 64), signed)
 
 
 def _array_call(name: str, arguments: Sequence[Argument], kind: str, vectors: int) -> ScalarCall:
-    """Return the call of a norm, distance or product of arrays of numbers."""
+    """Build the call of a norm, distance or product (`kind`) over `vectors` arrays of numbers."""
     inners = [element_type(name, a.type) for a in arguments[:vectors]]
     result = _array_result(name, kind, inners)
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Compute each row's value; raise SizesOfArraysDoNotMatch for arrays of two lengths."""
+        """Compute each row's value. Raises SizesOfArraysDoNotMatch if the arrays of a row differ in length."""
         lists = [columns.elements_of(array) for array in arrays[:vectors]]
         if vectors == 2 and not np.array_equal(lists[0][0], lists[1][0]):
             raise SizesOfArraysDoNotMatch(f"The arrays given to {name} have different lengths.")
@@ -199,7 +202,7 @@ def _array_call(name: str, arguments: Sequence[Argument], kind: str, vectors: in
 
 
 def _normal_array(name: str, arguments: Sequence[Argument], kind: str) -> ScalarCall:
-    """Return the call that divides the numbers of arrays by the norms of these."""
+    """Build the call that divides the numbers of each array by the array's norm."""
     result = _array_result(name, kind, [element_type(name, arguments[0].type)])
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
@@ -216,7 +219,7 @@ def _normal_array(name: str, arguments: Sequence[Argument], kind: str) -> Scalar
 
 
 def _reduced(kind: str, offsets: np.ndarray, values: list[np.ndarray], power: float) -> np.ndarray:
-    """Return the norm, distance or product of each row's numbers."""
+    """Return the norm, distance or product (`kind`) of each row's numbers; `power` is that of Lp."""
     owners, rows = columns.parents_of(offsets), len(offsets) - 1
 
     def total(numbers: np.ndarray) -> np.ndarray:
@@ -267,7 +270,8 @@ def _require_pairs(name: str, scores: Sequence[float], labels: Sequence[float]) 
 
 
 def _roc_area(scores: list[float], labels: list[float], scale: bool = True) -> float:
-    """Return the area under the receiver operating curve, or without `scale` in its own units."""
+    """Return the area under the ROC curve; without `scale` not divided by the product of the numbers of positives and
+    negatives."""
     _require_pairs("arrayROCAUC", scores, labels)
     order = sorted(range(len(scores)), key=lambda at: -scores[at])
     area = false_hits = true_hits = last_false = last_true = 0.0

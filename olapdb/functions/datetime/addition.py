@@ -70,7 +70,7 @@ def _keeps_order(source: DataType, unit: str) -> bool:
 
 
 def _shift(unit: str, sign: int) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """Return a resolver of addDays(t, n) and the like; `sign` -1 subtracts."""
+    """Return the resolver of addDays(t, n) and the like, or with `sign` -1 of subtractDays(t, n) and the like."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         """Resolve the call for a date or time and a number; a text is read as DateTime64(3)."""
@@ -113,7 +113,7 @@ def _date_add(operation: str) -> Callable[[str, Sequence[Argument]], ScalarCall]
         inner = _shift(unit, sign)(name, [arguments[2], arguments[1]])
 
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-            """Call the kernel of add… or subtract… with (t, n)."""
+            """Call the kernel of add… or subtract… with the arguments in the order (t, n)."""
             return inner.kernel([values[2], values[1]], rows, environment)
 
         return ScalarCall(name, inner.type, kernel)

@@ -21,12 +21,8 @@ _PRECISION_MAX = 9
 def _target(
     name: str, arguments: Sequence[Argument], sized: bool
 ) -> types.DateTime | types.DateTime64:
-    """Return the result type of (text[, zone]).
-
-    With `sized`, of (text, precision[, zone]), a DateTime64.
-
-    Raises ArgumentOutOfBound.
-    """
+    """Return the result type of (text[, zone]), or with `sized` of (text, precision[, zone]), which gives a
+    DateTime64. Raises ArgumentOutOfBound for a bad precision."""
     zone_at = 2 if sized else 1
     zone = scalar.constant_zone(name, arguments, zone_at) if len(arguments) > zone_at else None
     if not sized:
@@ -48,10 +44,7 @@ def _definition(bits: str, order: str, otherwise: str) -> scalar.ScalarDefinitio
     american = order == "US"
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call.
-
-        A bare NULL gives NULL; other first arguments than texts are refused.
-        """
+        """Resolve the call. A bare NULL gives NULL. Raises an error for other first arguments than texts."""
         second_type = types.plain(arguments[1].type) if len(arguments) > 1 else None
         sized = bits == "64" or (
             not bits and not american and isinstance(second_type, types.Integer)
@@ -64,7 +57,8 @@ def _definition(bits: str, order: str, otherwise: str) -> scalar.ScalarDefinitio
         target = _target(name, arguments, sized)
 
         def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-            """Parse the texts; one that is no timestamp raises, or gives NULL or zero."""
+            """Parse the texts; a text that is no timestamp raises an error, gives NULL (OrNull), or gives 1970-01-01
+            UTC (OrZero)."""
             texts = columns.unpadded(arrays[0])
             zone = call.environment.zone
             if not otherwise:

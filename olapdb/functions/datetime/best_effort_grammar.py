@@ -44,10 +44,8 @@ _CENTURY_BEGINS = 70
 
 @dataclass
 class TimestampLayout:
-    """A recursive descent parser of the texts of one shape.
-
-    `at` is the position in the shape, `parsed` has the parts parsed so far.
-    """
+    """A recursive descent parser of texts that share one shape, in which each digit is written 0. `at` is the
+    position in the shape; `parsed` holds the parts parsed so far, for all rows."""
 
     shape: bytes
     american: bool
@@ -70,7 +68,7 @@ class TimestampLayout:
     # --- the text
 
     def _next(self) -> int:
-        """Return the byte at the position, 0 at the end."""
+        """Return the byte of the shape at the current position; 0 at the end."""
         return self.shape[self.at] if self.at < len(self.shape) else 0
 
     def _take(self, marks: bytes) -> bool:
@@ -143,7 +141,8 @@ class TimestampLayout:
         return True
 
     def _unix(self, begin: int, count: int) -> None:
-        """Parse Unix time in seconds, or with 13, 16 or 19 digits in finer units."""
+        """Parse Unix time: 10 digits are seconds; 13, 16 and 19 digits are milliseconds, microseconds and
+        nanoseconds."""
         seconds = min(count, 10)
         self.parsed.unix = self._number(begin, seconds)
         if count > seconds:
@@ -167,7 +166,7 @@ class TimestampLayout:
         parsed.has_time = True
 
     def _fraction(self) -> None:
-        """Parse the digits behind the point as nanoseconds; digits after the ninth are skipped."""
+        """Parse the digits after the decimal point as nanoseconds; digits after the ninth are ignored."""
         begin = self.at
         count = min(self._run(b"0", _RUN_MAX), _FRACTION_MAX, _NANO_DIGITS)
         if count:
@@ -272,7 +271,7 @@ class TimestampLayout:
         return month
 
     def _word(self) -> bytes:
-        """Parse the name of a month, weekday or zone, whole or of three letters, in lower case."""
+        """Parse a word, of three letters or whole, and return it in lower case."""
         begin = self.at
         self._run(_LETTERS, len(self.shape))
         word = self.shape[begin : self.at].lower()
@@ -281,7 +280,8 @@ class TimestampLayout:
         return word
 
     def _separator(self) -> bool:
-        """Parse a character that is no digit, and what it begins; return False at the end."""
+        """Parse a character that is not a digit and the part that it introduces; return False at the end of the
+        timestamp."""
         parsed = self.parsed
         if self._take(b" ") or (is_given(parsed.year) and not parsed.has_time and self._take(b"T")):
             return True
@@ -301,9 +301,7 @@ class TimestampLayout:
         return True
 
     def _offset(self, sign: int) -> None:
-        """Parse an offset such as +03:00, or a time hhmmss after a date and a sign; `sign` is its
-        byte.
-        """
+        """Parse an offset such as +03:00, or, after a date, a sign and a time hhmmss; `sign` is the sign's byte."""
         parsed = self.parsed
         self.at += 1
         begin, count = self.at, self._run(b"0", _RUN_MAX)
@@ -352,7 +350,7 @@ def _index_of(names: Sequence[bytes], word: bytes) -> int:
 
 
 def _month_of(word: bytes) -> int:
-    """Return the month, 1 to 12, of a name in lower case; 0 if it is none."""
+    """Return the month, 1 to 12, that a lower-case word names; 0 if it names none."""
     return _index_of(_MONTHS, word)
 
 

@@ -30,14 +30,12 @@ class ParsedTimestamps:
 
 
 class Wrong(Exception):
-    """Raised if no timestamp has the shape."""
+    """An error that says that no timestamp has this shape."""
 
 
 class Mixed(Exception):
-    """Raised if a part is 0 in some rows only, since 0 means that it is absent.
-
-    `given` is True for the rows that have the part.
-    """
+    """An error that says that a part is 0 in some rows only, where 0 also means absent. The caller splits the rows;
+    `given` is True for the rows that have the part."""
 
     def __init__(self, given: np.ndarray) -> None:
         """Store `given`: True for the rows that have the part."""
@@ -119,7 +117,7 @@ class TimestampParts:
         timestamps.verdicts[rows] = np.where(exists, self.verdict, WRONG)
 
     def _hour(self) -> Number:
-        """Return the hour from 0 to 23, after AM or PM."""
+        """Return the hour from 0 to 23, with AM or PM applied."""
         hour = self.hour
         if self.is_morning:
             hour = np.where(np.equal(hour, _HOURS_OF_HALF_DAY), 0, hour)
@@ -129,7 +127,7 @@ class TimestampParts:
 
 
 def _column(number: Number, rows: int) -> np.ndarray:
-    """Return a part as one number for each row."""
+    """Return the part as an array with one number for each row."""
     return np.full(rows, number) if isinstance(number, int) else number
 
 
@@ -137,7 +135,7 @@ _DAYS_OF_MONTHS = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31], 
 
 
 def exist(year: np.ndarray, month: np.ndarray, day: np.ndarray) -> np.ndarray:
-    """Return whether the calendar has each day; month and day count from 1."""
+    """Return for each row whether the calendar has that day; month and day count from 1."""
     leap = (year % 4 == 0) & ((year % 100 != 0) | (year % 400 == 0)) & (month == 2)
     last = _DAYS_OF_MONTHS[np.minimum(month, MONTHS_OF_YEAR)] + leap
     return np.asarray((month <= MONTHS_OF_YEAR) & (day <= last))

@@ -27,7 +27,7 @@ _BOUNDS = {
 
 
 def _rule(unit: str) -> TypeRule:
-    """Return the type rule: a date or time and an integer; hours make a time of a date."""
+    """Return the type rule of (date or time, integer); for the hour, minute and second, a Date gives a time."""
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
         """Return the result's type; raise IllegalTypeOfArgument for other arguments."""
@@ -62,11 +62,11 @@ def _changed_wall(wall: np.ndarray, unit: str, value: np.ndarray) -> np.ndarray:
 
 
 def _change(unit: str) -> Kernel:
-    """Return the kernel that replaces a part; results stop at the ends of the type's range, and a
-    part that does not exist gives the first value."""
+    """Return the kernel of changeYear … changeSecond. Results are clamped to the type's range; a value that the part
+    cannot have (month 13) gives the type's first value."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        """Replace the part `unit` in each value; a part out of its bounds gives the type's first value."""
+        """Replace the part `unit` of each value; a number that the part cannot have gives the type's first value."""
         raw = columns.numpy_values(arrays[1])
         value = np.clip(raw, -(2**31), 2**31 - 1).astype(np.int64)
         low, high = _BOUNDS[unit]

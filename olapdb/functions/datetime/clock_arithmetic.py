@@ -64,14 +64,14 @@ def resolve(name: str, operation: str, arguments: Sequence[Argument]) -> ScalarC
 
 
 def _difference_type(left: Clock, right: Clock) -> types.DataType:
-    """Return the type of the difference of two times: Int32, or a Decimal if one is a Time64."""
+    """Return the type of the difference of two times, in seconds: Int32, or a Decimal if either one is a Time64."""
     if isinstance(left, types.Time) and isinstance(right, types.Time):
         return types.INT32
     return types.Decimal(18, max(left.precision, right.precision))
 
 
 def _difference(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    """Return the seconds between two times, with their fraction for a Decimal."""
+    """Return the seconds between two times; as a Decimal with their fraction."""
     scale = call.result.scale if isinstance(call.result, types.Decimal) else 0
     left, right = (_ticks(a, kind, scale) for a, kind in zip(arrays, call.types, strict=True))
     if isinstance(call.result, types.Decimal):
@@ -80,14 +80,14 @@ def _difference(arrays: list[pa.Array], call: Invocation) -> pa.Array:
 
 
 def _ticks(array: pa.Array, kind: types.DataType, precision: int) -> np.ndarray:
-    """Return times as ticks of so many digits of a second."""
+    """Convert times to integer ticks of 10^-precision seconds."""
     assert isinstance(kind, CLOCKS)
     ticks = columns.numpy_values(array).astype(np.int64)
     return rescaled(ticks, ticks_per_second(kind), 10**precision)
 
 
 def _moment_type(moment: types.DataType, clock: types.DataType) -> types.DataType:
-    """Return the type of a date or moment moved by a time."""
+    """Return the type of a date or timestamp plus a time of type `clock`."""
     assert isinstance(clock, CLOCKS)
     zone = moment.zone if isinstance(moment, types.DateTime | types.DateTime64) else None
     own = moment.precision if isinstance(moment, types.DateTime64) else 0
@@ -134,10 +134,8 @@ def _wrapped_midnights(days: pa.Array, zone: str) -> pa.Array:
 
 
 def shifted_type(name: str, data_type: types.DataType, unit: str) -> types.DataType:
-    """Return the type of a time after adding `unit`s.
-
-    Raises IllegalTypeOfArgument for a Time and a unit other than hours, minutes and seconds.
-    """
+    """Return the type of a time after adding units `unit`. Raises IllegalTypeOfArgument for a Time and a unit other
+    than hour, minute and second."""
     if isinstance(data_type, types.Time):
         if unit not in SECONDS:
             raise illegal(name, data_type, f"a date or a Time64 to add an interval of {unit}s to")
@@ -147,14 +145,12 @@ def shifted_type(name: str, data_type: types.DataType, unit: str) -> types.DataT
 
 
 def shift(unit: str, sign: int, *, swapped: bool = False) -> Kernel:
-    """Return a kernel that adds `sign` times amounts of `unit` to times.
-
-    Beyond the range the seconds are those of its end, and the fraction stays. Fractions of amounts
-    are cut off. `swapped`: amounts come first.
+    """Return the kernel that adds `sign` times amounts of `unit` to times. Beyond the range, the whole seconds are
+    clamped and the fraction stays. Fractions of amounts are truncated. `swapped`: the amounts are the first argument.
     """
 
     def kernel(values: list[Column], call: Invocation) -> pa.Array:
-        """Add amounts; a Time adds in 32 bits, a Time64 raises DecimalOverflow beyond 64."""
+        """Add the amounts. Sums of a Time wrap in 32 bits; a Time64 raises DecimalOverflow beyond 64 bits."""
         times, amounts = reversed(values) if swapped else values
         source, result = call.types[1 if swapped else 0], call.result
         assert isinstance(result, CLOCKS)
@@ -178,7 +174,7 @@ def shift(unit: str, sign: int, *, swapped: bool = False) -> Kernel:
 
 
 def _whole(amounts: pa.Array) -> np.ndarray:
-    """Return numbers cut to integers; raise DecimalOverflow beyond 63 bits, NaN counts as 0."""
+    """Truncate numbers to integers; NaN becomes 0. Raises DecimalOverflow beyond 63 bits."""
     values = columns.numpy_values(amounts)
     if values.dtype.kind == "f":
         finite = np.nan_to_num(np.trunc(values), nan=0.0)
@@ -201,7 +197,7 @@ def _added(ticks: np.ndarray, amount: np.ndarray, factor: int) -> np.ndarray:
 def _days_later(
     ticks: np.ndarray, amount: np.ndarray, unit: str, result: types.Time64
 ) -> np.ndarray:
-    """Return ticks plus days, weeks or months, counted from 1970-01-01 as ClickHouse does."""
+    """Add days, weeks or months to times, taken as times of the day 1970-01-01, as ClickHouse does."""
     moment = types.DateTime64(result.precision, "UTC")
     moments = from_clock(columns.from_values(ticks, pa.int64()), result, moment)
     moved = date_arithmetic.add_units(moments, moment, moment, amount, unit, "UTC")
@@ -211,7 +207,7 @@ def _days_later(
 
 
 def _stopped_seconds(ticks: np.ndarray, per_second: int) -> np.ndarray:
-    """Return ticks with whole seconds beyond ±999:59:59 as these; the fraction stays."""
+    """Clamp the whole seconds of ticks to ±999:59:59; the fraction stays."""
     whole = cut(ticks, per_second)
     return np.asarray(
         np.clip(whole, -SECONDS_MAX, SECONDS_MAX) * per_second + (ticks - whole * per_second)

@@ -44,19 +44,21 @@ Civil = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def date_rule(result: DataType) -> TypeRule:
-    """Return a type rule: the first argument is a date or time, the result always the same."""
+    """Return the type rule of a function whose first argument is a date or time and whose result type is always
+    `result`."""
     return fixed_rule(result, DATES, "a Date or DateTime", checked=1)
 
 
 def seconds_of(array: pa.Array, call: Invocation) -> np.ndarray:
-    """Return wall clock seconds of the first argument, in the zone that a later argument names."""
+    """Return wall clock seconds since 1970 of the first argument, in the zone of argument 1 or 2 (from 0), else in
+    its own or the environment's zone."""
     zone = _zone_of(call)
     return calendar.local_seconds(array, call.types[0], call.environment.zone, zone)
 
 
 def _zone_of(call: Invocation) -> str | None:
-    """Return the zone that argument 1 or 2 (from 0) names, None if neither does; raise for an unknown
-    one."""
+    """Return the time zone that argument 1 or 2 (from 0) gives; None without one. Raises an error for an unknown
+    zone."""
     zone = next((c for c in (call.constant(i) for i in (1, 2)) if isinstance(c, str)), None)
     return None if zone is None else known_zone(zone)
 
@@ -87,7 +89,7 @@ def _part(
     monotonic: bool = False,
     insensitive: bool = False,
 ) -> ScalarDefinition:
-    """Define a function of wall clock seconds: `part` computes the number from them."""
+    """Define a function `name` of a date or time; `part` computes its result from wall clock seconds since 1970."""
 
     def rule(spelt: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
         """Return the result's type; raise IllegalTypeOfArgument unless the first argument is of
@@ -99,7 +101,7 @@ def _part(
         return result
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        """Return the number that `part` computes of the first argument's wall clock seconds."""
+        """Return `part` of the first argument's wall clock seconds."""
         return columns.from_values(part(seconds_of(arrays[0], call)), result.arrow)
 
     return define(
@@ -114,7 +116,7 @@ def _part(
 
 
 def _civil(pick: Callable[[Civil], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
-    """Return a function from wall clock seconds to what `pick` makes of (year, month, day)."""
+    """Return the function that converts wall clock seconds to (year, month, day) and applies `pick`."""
     return lambda seconds: pick(calendar.civil_from_days(seconds // calendar.DAY))
 
 
@@ -126,7 +128,7 @@ def _day_of_year(seconds: np.ndarray) -> np.ndarray:
 
 
 def _relative_day(seconds: np.ndarray) -> np.ndarray:
-    """Return days since 1970-01-01 clipped to the range of Date, as ClickHouse counts them."""
+    """Return days since 1970-01-01, clamped to the range of Date, as toRelativeDayNum counts them."""
     return np.asarray(np.clip(seconds // calendar.DAY, 0, calendar.DATE_MAX))
 
 
@@ -219,13 +221,12 @@ def _with_mode(
     result: DataType,
     aliases: tuple[str, ...] = (),
 ) -> ScalarDefinition:
-    """Define a function of (date[, mode[, zone]])."""
+    """Define a function of (date[, mode[, zone]]) that `kernel` computes."""
     insensitive = bool(aliases)
 
     def rule(spelt: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        """Return the result; raise unless the first argument is a date and the mode a constant.
-
-        Raises IllegalColumn."""
+        """Return `result`. Raises an error unless the first argument is a date or time, and IllegalColumn for a mode
+        that is not constant."""
         if len(arguments) > 1 and arguments[1].constant is None:
             require(spelt, types[1:2], Integer, "a constant UInt8")
             raise IllegalColumn(f"The mode of {spelt} must be a constant.")

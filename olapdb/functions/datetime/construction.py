@@ -88,7 +88,7 @@ def _require_unix_seconds(array: pa.Array, source: DataType) -> None:
 
 
 def _parsed(texts: pa.Array, environment: Environment, zone: str) -> pa.Array:
-    """Return texts as times, as cast_string_to_date_time_mode says."""
+    """Parse texts as DateTime in the zone, in the mode of the setting cast_string_to_date_time_mode."""
     mode = environment.setting("cast_string_to_date_time_mode", "best_effort")
     if mode == "basic":
         return parse_timestamps.basic_timestamps(texts, DATETIME, zone)
@@ -100,7 +100,7 @@ def _to_unix64(digits: int) -> Callable[[list[pa.Array], scalar.Invocation], pa.
     """Return a kernel from DateTime64 to Unix time in units of 10^-digits seconds, truncated."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Rescale the ticks to units of 10^-digits seconds."""
+        """Convert the ticks to units of 10^-digits seconds, truncated."""
         ticks, values = calendar.ticks_per_second(call.types[0]), columns.numpy_values(arrays[0])
         if ticks > 10**digits:
             values = calendar.towards_zero(values, ticks // 10**digits)
@@ -145,7 +145,8 @@ def _formatted_unix(name: str, formatting: str, arguments: Sequence[Argument]) -
 
 
 def _from_unix64(digits: int) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """Return a resolver from Unix time in units of 10^-digits seconds to DateTime64; it clamps."""
+    """Return the resolver of fromUnixTimestamp64Milli and the like: integers of 10^-digits seconds to DateTime64,
+    clamped to its range."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         """Resolve the call for an integer and an optional zone."""
@@ -220,7 +221,7 @@ def _time_zone(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Resolve timezone(), the zone of the query, or serverTimezone(), that of the warehouse."""
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Return the zone as a constant."""
+        """Return the name of the zone as a constant."""
         whose = environment if name == "timezone" else environment.of_warehouse
         return pa.scalar(whose.zone)
 
@@ -234,7 +235,7 @@ def _time_zone_of(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         raise scalar.illegal(name, data_type, "a DateTime or DateTime64")
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Return the zone as a constant."""
+        """Return the name of the zone as a constant."""
         return pa.scalar(data_type.zone or environment.zone)
 
     return ScalarCall(name, STRING, kernel, "query")

@@ -67,7 +67,7 @@ def resolve(name: str, operation: str, arguments: Sequence[Argument]) -> ScalarC
 
 
 def _resolved(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Return the call of another function on the arguments."""
+    """Resolve the function `name` on the arguments."""
     return resolve_scalar(name, arguments)
 
 
@@ -90,7 +90,7 @@ def _difference_type(name: str, left: types.DataType, right: types.DataType) -> 
 
 
 def _difference(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    """Return days between dates, seconds between times; with fractions for a Decimal."""
+    """Return the days between dates or the seconds between times; Int32, or a Decimal that keeps fractions."""
     if not isinstance(call.result, types.Decimal):
         left, right = (columns.numpy_values(a).astype(np.int64) for a in arrays)
         return columns.from_values(left - right, call.result.arrow)
@@ -115,10 +115,8 @@ def _intervals(sign: int) -> Kernel:
 
 
 def shifted_type(name: str, data_type: types.DataType, unit: str) -> types.DataType:
-    """Return the type of a date or time after adding `unit`s.
-
-    Raises IllegalTypeOfArgument for a date and a unit shorter than a second.
-    """
+    """Return the type of a date or time after adding units `unit`. Raises IllegalTypeOfArgument for a date and a unit
+    shorter than a second."""
     if unit in SUBSECOND:
         if isinstance(data_type, types.Date | types.Date32):
             raise illegal(name, data_type, f"a DateTime to add an interval of {unit}s to")
@@ -134,13 +132,11 @@ def shifted_type(name: str, data_type: types.DataType, unit: str) -> types.DataT
 
 
 def shift(unit: str, sign: int, *, swapped: bool = False) -> Kernel:
-    """Return a kernel that adds `sign` times amounts of `unit` to dates or times.
-
-    `swapped`: amounts come first.
-    """
+    """Return the kernel that adds `sign` times amounts of `unit` to dates or times. `swapped`: the amounts are the
+    first argument."""
 
     def kernel(values: list[Column], call: Invocation) -> pa.Array:
-        """Add amounts to dates or times; fractions of amounts are cut off, and NaN counts as 0."""
+        """Add the amounts to the dates or times; fractions of amounts are truncated, and NaN counts as 0."""
         times, amounts = reversed(values) if swapped else values
         source = call.types[1] if swapped else call.types[0]
         if pa.types.is_decimal(amounts.type):
@@ -226,7 +222,7 @@ _COUNT_MAX = 10_000_000
 
 
 def _clipped(count: np.ndarray) -> np.ndarray:
-    """Return counts of days or months clipped to ±10 million, which avoids overflow later."""
+    """Clamp counts of days or months to ±10 million, so that later sums do not overflow."""
     return np.asarray(np.clip(count, -_COUNT_MAX, _COUNT_MAX))
 
 
@@ -261,7 +257,7 @@ def _days_moved(
     result: types.DateTime | types.DateTime64,
     zone: str,
 ) -> np.ndarray:
-    """Add days, weeks or months to timestamps by the wall clock of the zone."""
+    """Add days, weeks or months to timestamps: the wall clock time in the zone stays."""
     per_second = calendar.ticks_per_second(result)
     seconds, fraction = np.divmod(ticks, per_second)
     days, clock = np.divmod(calendar.unbounded_local(seconds, zone), calendar.DAY)
@@ -280,7 +276,7 @@ def _days_moved(
 
 
 def _months_later(days: np.ndarray, months: np.ndarray) -> np.ndarray:
-    """Return days plus months; a day beyond the end of its month becomes the last one."""
+    """Return the days moved by a number of months; a day that the new month lacks becomes the month's last day."""
     year, month, day = calendar.civil_from_days(days)
     total = year * 12 + month - 1 + months
     year, month = total // 12, total % 12 + 1

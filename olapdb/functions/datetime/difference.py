@@ -26,10 +26,8 @@ from olapdb.types import INT64, DataType, Date, Date32, plain
 
 
 def _date_diff(*, full: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """Return a resolver of (unit, start, end[, zone]).
-
-    dateDiff counts the boundaries between the two, age (`full`) the full units.
-    """
+    """Return the resolver of (unit, start, end[, zone]): dateDiff counts the unit's boundaries between the two times;
+    age (`full`) counts complete units."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         """Resolve the call for a constant unit and two dates or times.
@@ -62,10 +60,8 @@ def _date_diff(*, full: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]
 def _ticks(
     array: pa.Array, data_type: DataType, unit: str, zone: str | None, call: Invocation
 ) -> np.ndarray:
-    """Return microseconds, or nanoseconds if that is the unit, of the wall clock or in UTC.
-
-    Units shorter than a day count UTC, so that a day of 25 hours has 25.
-    """
+    """Return the times in microseconds, in nanoseconds for that unit. Days and longer units use the wall clock in the
+    zone, shorter units UTC, so that a day of 25 hours has 25."""
     values = columns.numpy_values(array).astype(np.int64)
     finest = 1_000_000_000 if unit == "Nanosecond" else 1_000_000
     own = zone or calendar.zone_of(data_type, call.environment.zone)
@@ -83,8 +79,8 @@ def _ticks(
 
 
 def _units(ticks: np.ndarray, unit: str) -> np.ndarray:
-    """Return for each timestamp the number of its unit since 1970. `ticks` are microseconds;
-    nanoseconds if `unit` is that."""
+    """Return for each timestamp the index of its unit since 1970, rounded down. `ticks` are microseconds, nanoseconds
+    for that unit."""
     if unit in date_arithmetic.SUBSECOND:
         digits = date_arithmetic.SUBSECOND[unit]
         return ticks if digits == 9 else ticks // 10 ** (6 - digits)
@@ -119,10 +115,8 @@ def _full_units(start: np.ndarray, end: np.ndarray, unit: str) -> np.ndarray:
 
 
 def _within_month(ticks: np.ndarray) -> np.ndarray:
-    """Return the time since the start of the month in microseconds, plus one day.
-
-    `ticks` are microseconds of the wall clock.
-    """
+    """Return the time since the month's start in microseconds, plus one day. `ticks` are microseconds of the wall
+    clock."""
     days, time_of_day = np.divmod(ticks, DAY * 1_000_000)
     _, _, day = calendar.civil_from_days(days)
     return day * DAY * 1_000_000 + time_of_day

@@ -97,7 +97,7 @@ def _write_digits(characters: np.ndarray, numbers: np.ndarray) -> None:
 
 @dataclass(frozen=True)
 class _Clock:
-    """Timestamps with their date and time of day, each computed once."""
+    """Wall clock timestamps, whose date and time of day are computed once, at first use."""
 
     seconds: np.ndarray
 
@@ -128,7 +128,7 @@ def _second(clock: _Clock) -> np.ndarray:
 
 
 def _of_half_day(clock: _Clock) -> np.ndarray:
-    """Return the hour of 12: 12, 1, …, 11."""
+    """Return the hour of the 12-hour clock: 12, 1, …, 11."""
     hour = clock.of_day // np.uint32(3_600)
     return np.asarray((hour + np.uint32(11)) % np.uint32(12) + np.uint32(1))
 

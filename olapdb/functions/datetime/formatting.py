@@ -107,7 +107,7 @@ def _format_datetime(
 
 
 def minutes_for_months(template: str) -> str:
-    """Return a format with %i for each %M: both are the minute."""
+    """Replace %M by %i in a format, for the setting under which %M means the minute."""
     return re.sub("%.", lambda m: "%i" if m[0] == "%M" else m[0], template, flags=re.DOTALL)
 
 
@@ -116,7 +116,7 @@ _BARE = {"%c": "%m", "%k": "%H", "%l": "%I"}
 
 
 def _bare_number(piece: str, wall: pa.Array, data_type: DataType) -> pa.Array:
-    """Return a part of the times without a leading zero; the hour of a date stays 00."""
+    """Return one part of the times without a leading zero; the hour of a date stays 00."""
     text = pc.strftime(wall, format=_BARE[piece])
     if piece == "%k" and not isinstance(data_type, DateTime | DateTime64):
         return text
@@ -124,10 +124,8 @@ def _bare_number(piece: str, wall: pa.Array, data_type: DataType) -> pa.Array:
 
 
 def _pieces(name: str, template: str, computed: Collection[str]) -> list[str]:
-    """Return the format in strftime's letters, with those that are `computed` as pieces of their own.
-
-    Raises BadArguments for an unknown letter and for a lone % at the end.
-    """
+    """Split the format into pieces and translate it to strftime's letters; each letter in `computed` is a piece of
+    its own. Raises BadArguments for an unknown letter and for a lone % at the end."""
     pieces = [""]
     for token in re.findall("%.|[^%]+|%", template, re.DOTALL):
         if token == "%":
@@ -156,12 +154,13 @@ _COMPUTED = ("%e", "%f", "%Q", "%z", *_TWO_DIGITS)
 
 
 def _two_digits(numbers: np.ndarray) -> pa.Array:
-    """Return numbers as text of two digits."""
+    """Return numbers as texts of two digits, zero padded."""
     return pc.utf8_lpad(pa.array(numbers).cast(pa.string()), width=2, padding="0")
 
 
 def _offset_text(seconds: np.ndarray, array: pa.Array, data_type: DataType, zone: str) -> pa.Array:
-    """Return the offset of wall clock `seconds` from UTC as +hhmm; `array` has the times."""
+    """Return the UTC offset of each time as text +hhmm. `seconds` are its wall clock seconds, `array` the time
+    itself."""
     if isinstance(data_type, DateTime | DateTime64):
         utc = columns.numpy_values(array) // calendar.ticks_per_second(data_type)
     else:
@@ -173,8 +172,8 @@ def _offset_text(seconds: np.ndarray, array: pa.Array, data_type: DataType, zone
 
 
 def _fraction_text(array: pa.Array, data_type: DataType, changed: frozenset[str]) -> pa.Array:
-    """Return the fractions of the seconds as texts of six digits, padded by zeros on the right; of
-    the type's digits under either setting of them."""
+    """Return the fraction of the second of each time: six digits padded with zeros on the right, or the type's own
+    digits if a setting says so."""
     single = "formatdatetime_f_prints_single_zero" in changed
     scaled = single or "formatdatetime_f_prints_scale_number_of_digits" in changed
     if not isinstance(data_type, DateTime64) or data_type.precision == 0:
@@ -212,7 +211,7 @@ _NAMES = MappingProxyType({"month": tuple(_MONTHS.split()), "weekday": tuple(_WE
 
 
 def _named(wall: pa.Array, part: str) -> pa.Array:
-    """Return the names of each time's month or weekday."""
+    """Return the English name of each time's month or weekday, as `part` says."""
     numbers = pc.subtract(pc.month(wall), 1) if part == "month" else pc.day_of_week(wall)
     return pa.array(_NAMES[part], pa.string()).take(numbers)
 
@@ -246,7 +245,7 @@ def _month_name(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
 
 
 def _resolver(changed: frozenset[str]) -> scalar.Resolver:
-    """Return the resolver of formatDateTime under settings that are not at their defaults."""
+    """Return the resolver of formatDateTime under the settings `changed`, which are not at their defaults."""
     return by_row_zone(partial(_format_datetime, changed), 2)
 
 

@@ -23,7 +23,7 @@ _START_OF_RANGE = -25_567
 
 
 def _integers(array: pa.Array) -> np.ndarray:
-    """Return numbers as int64, fractions cut off; raise BadArguments for NaN and infinities."""
+    """Truncate numbers to int64. Raises BadArguments for NaN and infinity."""
     if pa.types.is_floating(array.type):
         values = columns.numpy_values(array).astype(np.float64)
         if not np.isfinite(values).all():
@@ -33,12 +33,12 @@ def _integers(array: pa.Array) -> np.ndarray:
 
 
 def _float32(array: pa.Array) -> pa.Array:
-    """Return numbers with fractions as Float32, in which ClickHouse reads packed dates."""
+    """Convert numbers with fractions to Float32, in which ClickHouse reads packed dates; integers stay."""
     return array if pa.types.is_integer(array.type) else array.cast(pa.float32(), safe=False)
 
 
 def _days(year: np.ndarray, month: np.ndarray, day: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return (days since 1970-01-01, whether month and day are in range)."""
+    """Return the days since 1970-01-01, and whether month and day are in range."""
     exists = (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
     year = np.clip(year, -10_000, 20_000)
     days = calendar.days_from_civil(year, np.clip(month, 1, 12), np.clip(day, 0, 31))
@@ -46,7 +46,7 @@ def _days(year: np.ndarray, month: np.ndarray, day: np.ndarray) -> tuple[np.ndar
 
 
 def _as_dates(days: np.ndarray, exists: np.ndarray, result: DataType) -> pa.Array:
-    """Return days as Date or Date32; 1970-01-01 where they do not exist or are out of range."""
+    """Return days as Date or Date32; 1970-01-01 where `exists` is False or the day is out of the type's range."""
     first, last = (0, calendar.DATE_MAX) if isinstance(result, Date) else calendar.DATE32_RANGE
     exists = exists & (days >= first) & (days <= last)
     return columns.from_values(np.where(exists, days, 0), result.arrow)
@@ -72,7 +72,7 @@ def _unpack_date(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
 def _times(
     parts: Sequence[np.ndarray], result: DateTime | DateTime64, zone: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return (UTC seconds, whether the date exists) of year, month, day, hour, minute, second."""
+    """Convert year, month, day, hour, minute, second in the zone to (UTC seconds, whether the date exists)."""
     days, exists = _days(*parts[:3])
     hour, minute, second = (np.clip(part, -1_000, 1_000) for part in parts[3:6])
     wall = np.where(exists, days * calendar.DAY + hour * 3600 + minute * 60 + second, 0)
@@ -83,7 +83,7 @@ def _times(
 def _as_times(
     parts: Sequence[np.ndarray], fraction: np.ndarray | int, call: scalar.Invocation
 ) -> pa.Array:
-    """Return times of the parts of their wall clock, and a fraction in ticks of the type."""
+    """Build times from the parts of their wall clock and a fraction in ticks of the type."""
     result = call.result
     assert isinstance(result, DateTime | DateTime64)
     seconds, exists = _times(parts, result, call.environment.zone)
@@ -107,7 +107,7 @@ def _make_time64(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     zone = scalar.constant_zone(name, arguments, 8) if len(arguments) > 8 else None
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Return times; a fraction outside the precision becomes its least or greatest."""
+        """Build the times; a fraction out of the precision's range is clamped."""
         parts = [_integers(array) for array in arrays[:7]]
         fraction = np.clip(parts[6], 0, 10**precision - 1) if len(parts) > 6 else 0
         return _as_times(parts, fraction, call)
@@ -162,9 +162,8 @@ def _unpack_time(*, fractions: bool) -> Callable[[str, Sequence[Argument]], Scal
 
 
 def _from_year_zero(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return the dates that lie so many days after 0000-01-01; the number wraps as the type's.
-
-    Raises ArgumentOutOfBound."""
+    """Return the dates that are the given number of days after 0000-01-01. A Date wraps in 16 bits; a Date32 is
+    clamped. Raises ArgumentOutOfBound for a negative number."""
     days = columns.numpy_values(arrays[0])
     if days.dtype.kind == "i" and (days < 0).any():
         raise ArgumentOutOfBound(f"Expected a non-negative integer, got: {int(days.min())}.")

@@ -101,13 +101,11 @@ def _interval_rounding(
 
 
 def _clock_kernel(source: DataType, result: DataType, unit: str, count: int) -> scalar.Kernel:
-    """Return a kernel that rounds timestamps down to multiples of `count` hours, minutes or
-    seconds.
-    """
+    """Return the kernel that rounds timestamps down to multiples of `count` hours, minutes or seconds."""
     step = date_arithmetic.SECONDS[unit] * count
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Round the timestamps down to multiples of the unit."""
+        """Round the timestamps down to multiples of `count` units."""
         ticks = calendar.ticks_per_second(source)
         values = columns.numpy_values(arrays[0])
         seconds = values if ticks == 1 else values // ticks
@@ -141,7 +139,7 @@ def _fraction_rounding(
 
 
 def _ticks(values: np.ndarray, source: DataType, result: DataType) -> np.ndarray:
-    """Return a time's ticks in the unit of another type, rounded down."""
+    """Convert a time's values to ticks of the type `result`, rounded down."""
     old, new = calendar.ticks_per_second(source), calendar.ticks_per_second(result)
     return values // (old // new) if old > new else calendar.rescaled(values, old, new)
 
@@ -171,7 +169,7 @@ def _from_origin(name: str, arguments: Sequence[Argument], unit: str, count: int
         kernel = _steps_from_origin(source, result, unit, count)
 
     def run(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Refuse times before the origin, and round the others."""
+        """Round the times down from the origin. Raises BadArguments for times before the origin."""
         times, starts = columns.numpy_values(arrays[0]), columns.numpy_values(arrays[2])
         if (times < _scaled(starts, origin, source)).any():
             raise BadArguments(f"The origin of {name} must not be later than the time.")
@@ -181,7 +179,8 @@ def _from_origin(name: str, arguments: Sequence[Argument], unit: str, count: int
 
 
 def _type_from_origin(source: DataType, unit: str, zone: str | None) -> DataType:
-    """Return the type of a time rounded from an origin: its own, with the digits of short units."""
+    """Return the result type with an origin: the time's own type; for units shorter than a second a DateTime64 with
+    the unit's digits."""
     if unit in _DIGITS:
         return DateTime64(_DIGITS[unit], zone)
     if isinstance(source, DateTime64):
@@ -190,17 +189,17 @@ def _type_from_origin(source: DataType, unit: str, zone: str | None) -> DataType
 
 
 def _scaled(values: np.ndarray, source: DataType, target: DataType) -> np.ndarray:
-    """Return the origin's ticks in the unit of the time."""
+    """Convert the origin's ticks to the unit of the type `target`."""
     if isinstance(source, Date | Date32):
         return values
     return _ticks(values, source, target)
 
 
 def _steps_from_origin(source: DataType, result: DataType, unit: str, count: int) -> scalar.Kernel:
-    """Return the kernel of rounding down to multiples of a unit of fixed length from the origin."""
+    """Return the kernel that rounds down to the origin plus a multiple of `count` units of fixed length."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Round the distance from the origin down."""
+        """Round the distance from the origin down to a multiple."""
         times, starts = (columns.numpy_values(arrays[i]).astype(np.int64) for i in (0, 2))
         if isinstance(source, Date | Date32):
             step = count * (7 if unit == "Week" else 1)
@@ -222,11 +221,11 @@ def _steps_from_origin(source: DataType, result: DataType, unit: str, count: int
 
 
 def _months_from_origin(source: DataType, months: int) -> scalar.Kernel:
-    """Return the kernel of rounding down to multiples of months since the origin, by their dates."""
+    """Return the kernel that rounds down to the origin plus a multiple of `months` months, by the calendar."""
     add = resolve_scalar("addMonths", [Argument(source), Argument(INT64)])
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Add the whole months between the dates, cut to multiples, to the origin."""
+        """Add the greatest multiple of `months` whole months that fits between origin and time to the origin."""
         zone = call.environment.zone
         (year, month, day), (first_year, first_month, first_day) = (
             calendar.civil_from_days(calendar.local_days(arrays[i], call.types[i], zone))

@@ -35,7 +35,7 @@ from olapdb.types import (
 
 
 def _elements(whole: Term) -> list[Term]:
-    """Return the elements of a tuple as parts."""
+    """Compose the list of a tuple's elements."""
     kind = plain(whole.type)
     assert isinstance(kind, Tuple)
     places = range(1, len(kind.elements) + 1)
@@ -48,7 +48,7 @@ def _joined(operation: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
     The call takes an interval or a tuple of intervals, and an interval; it gives a tuple of them."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call: the last interval of the tuple grows, or another one follows it."""
+        """Resolve the call: the tuple's last interval grows if it has the same unit, else the interval is appended."""
         first, second = parts_of(arguments)
         require(name, [plain(second.type)], Interval, "an interval")
         kind = plain(first.type)
@@ -68,10 +68,10 @@ def _joined(operation: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
 
 
 def _moved(operation: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """Return a resolver of addTupleOfIntervals or subtractTupleOfIntervals: (time, tuple)."""
+    """Return the resolver of addTupleOfIntervals or subtractTupleOfIntervals: (time, tuple of intervals)."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call: the intervals are added one after the other."""
+        """Resolve the call: the intervals of the tuple are applied one after the other."""
         total, intervals = parts_of(arguments)
         kind = plain(intervals.type)
         require(name, [kind], Tuple, "a Tuple of intervals")
@@ -84,7 +84,8 @@ def _moved(operation: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
 
 
 def _slots_type(name: str, arguments: Sequence[Argument]) -> DataType:
-    """Return the type of a slot of timeSlots; raise IllegalTypeOfArgument for other arguments."""
+    """Return the type of the slots that timeSlots returns. Raises IllegalTypeOfArgument for arguments that it does
+    not take."""
     kinds = [plain(argument.type) for argument in arguments]
     if isinstance(kinds[0], DateTime):
         if kinds[1] != UINT32:
@@ -99,9 +100,8 @@ def _slots_type(name: str, arguments: Sequence[Argument]) -> DataType:
 
 
 def _time_slots(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve timeSlots(start, duration[, size]): the slots that a span of time touches.
-
-    Raises IllegalColumn."""
+    """Resolve timeSlots(start, duration[, size]): the starts of all slots of `size` seconds that the span of time
+    touches. Raises IllegalColumn."""
     slot = _slots_type(name, arguments)
     size: object = 1800
     if len(arguments) > 2:
@@ -114,7 +114,7 @@ def _time_slots(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         raise IllegalColumn(f"The third argument of {name} must be greater than zero.")
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        """List the starts of the slots of each row."""
+        """Return for each row the array of the starts of its slots."""
         start = columns.numpy_values(arrays[0]).astype(np.int64)
         start = calendar.rescaled(start, calendar.ticks_per_second(call.types[0]), ticks)
         duration = _in_ticks(arrays[1], ticks)

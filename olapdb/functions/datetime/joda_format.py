@@ -53,8 +53,8 @@ _NUMBERS: dict[str, _Number] = {
 
 
 def _token(name: str, piece: str) -> Callable[[np.ndarray], Column]:
-    """Return the function from wall clock seconds to the text of one token; raise for unknown
-    letters. Raises BadArguments and NotSupportedError."""
+    """Return the function that formats one token of a format from wall clock seconds. Raises BadArguments and
+    NotSupportedError for tokens that it does not have."""
     if piece.startswith("'"):
         if len(piece) < 2:
             raise BadArguments(f"{name}: no closing single quote for literal.")
@@ -82,7 +82,7 @@ def _token(name: str, piece: str) -> Callable[[np.ndarray], Column]:
 
 
 def _fraction(array: pa.Array, data_type: DataType, digits: int) -> pa.Array:
-    """Return the first digits of the fractions of the seconds; those that the type lacks are 0."""
+    """Return the first `digits` digits of the seconds' fractions, as text; digits that the type lacks are 0."""
     ticks = calendar.ticks_per_second(data_type)
     fractions = columns.numpy_values(array).astype(np.int64) % ticks
     if isinstance(data_type, Date | Date32):
@@ -93,21 +93,20 @@ def _fraction(array: pa.Array, data_type: DataType, digits: int) -> pa.Array:
 
 
 def _strftime(seconds: np.ndarray, form: str) -> pa.Array:
-    """Return a word of wall clock seconds: a month, a weekday, AM or PM."""
+    """Format wall clock seconds by a strftime directive that gives a word: a month, a weekday, AM or PM."""
     return pc.strftime(columns.from_values(seconds, pa.timestamp("s")), format=form)
 
 
 def _padded(numbers: np.ndarray, width: int) -> pa.Array:
-    """Return numbers as text of at least `width` digits."""
+    """Return numbers as texts of at least `width` digits, zero padded."""
     text = pa.array(numbers.astype(np.int64)).cast(pa.string())
     return pc.utf8_lpad(text, width=width, padding="0")
 
 
 def _format(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve formatDateTimeInJodaSyntax(t, format[, zone]) of a date or time; gives a String.
-
-    Raises NotSupportedError for an unknown letter, BadArguments for a quote that is not closed,
-    IllegalColumn or IllegalTypeOfArgument unless the format is a constant text."""
+    """Resolve formatDateTimeInJodaSyntax(t, format[, zone]) of a date or time; the result is a String. Raises
+    NotSupportedError for an unknown letter, BadArguments for a quote that is not closed, IllegalColumn or
+    IllegalTypeOfArgument unless the format is a constant text."""
     template = scalar.constant_text(name, arguments, 1, "the format")
     pieces = [match[0] for match in JODA_TOKEN.finditer(template)]
     tokens = [None if piece.startswith("S") else _token(name, piece) for piece in pieces]

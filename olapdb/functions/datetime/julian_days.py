@@ -22,7 +22,7 @@ _DATE = r"^(?P<year>[0-9]{4})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})$"
 
 
 def _refuse(bad: np.ndarray, error: type[DataError], message: str) -> None:
-    """Raise the error about the first bad row, if there is one."""
+    """Raise `error` with the row of the first True in `bad`; do nothing if there is none."""
     if bad.any():
         raise error(message).at_row(int(np.argmax(bad)))
 

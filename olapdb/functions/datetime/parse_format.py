@@ -41,7 +41,7 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class _Part:
-    """A part of a time: its name, and the regular expression of its text."""
+    """A part of a time in a format: its name, and the regular expression that matches its text."""
 
     name: str
     pattern: str
@@ -102,9 +102,8 @@ _UNDER_SETTINGS: dict[str, dict[str, _Part | str]] = {
 
 
 def _mysql_tokens(name: str, template: str, changed: frozenset[str]) -> list[str | _Part]:
-    """Return literal texts and parts of a format such as `%Y-%m-%d`; raise for unknown letters.
-
-    `changed` are the settings that are not at their defaults. Raises NotSupportedError."""
+    """Split a format such as `%Y-%m-%d` into literal texts and parts. `changed` are the settings that are not at
+    their defaults. Raises NotSupportedError for unknown letters."""
     tokens: list[str | _Part] = []
     letters = _MYSQL | {k: v for setting in changed for k, v in _UNDER_SETTINGS[setting].items()}
     for piece in re.findall("%.|[^%]+|%", template, re.DOTALL):
@@ -146,9 +145,7 @@ _JODA: dict[str, str] = {
 
 
 def _joda_tokens(name: str, template: str, _: frozenset[str]) -> list[str | _Part]:
-    """Return literal texts and parts of a Joda format such as `yyyy-MM-dd 'at' HH:mm`.
-
-    Raises BadArguments."""
+    """Split a Joda format such as `yyyy-MM-dd 'at' HH:mm` into literal texts and parts. Raises BadArguments."""
     tokens: list[str | _Part] = []
     for match in JODA_TOKEN.finditer(template):
         piece = match[0]
@@ -164,9 +161,8 @@ def _joda_tokens(name: str, template: str, _: frozenset[str]) -> list[str | _Par
 
 
 def _joda_part(name: str, letter: str, count: int) -> _Part:
-    """Return the part that `count` repetitions of a letter mean; raise for an unknown letter.
-
-    Raises CannotParseDateTime and NotSupportedError."""
+    """Return the part that `count` repetitions of a Joda letter mean. Raises CannotParseDateTime and
+    NotSupportedError."""
     if letter == "M":
         if count < 3:
             return _Part("month", _SHORT)
@@ -206,7 +202,7 @@ def _expression(tokens: Sequence[str | _Part]) -> tuple[str, list[str]]:
 
 
 def _numbers(texts: pa.Array, name: str) -> np.ndarray:
-    """Return the numbers that the texts of one part mean, -1 for an unknown word; int64."""
+    """Convert the texts of the part `name` to numbers; int64, -1 for a word that is no name of the part."""
     if name == "offset":
         digits = pc.replace_substring(texts, ":", "")
         sign = np.where(np.asarray(pc.starts_with(digits, "-")), -1, 1)
@@ -223,7 +219,7 @@ def _numbers(texts: pa.Array, name: str) -> np.ndarray:
 
 
 def _target(names: Sequence[str], zone: str) -> DateTime64:
-    """Return the type of times with fractions: of six digits by %f, of as many as S has by Joda."""
+    """Return the DateTime64 type with the format's digits: six for %f, as many as there are S in Joda syntax."""
     counted = [int(name.partition("_")[2]) for name in names if name.startswith("fraction_")]
     return DateTime64(counted[0] if counted else 0, zone)
 
@@ -281,7 +277,8 @@ def _resolver(
 def _parsed(
     array: pa.Array, pattern: str, names: Sequence[str], target: DateTime | DateTime64, zone: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return Unix times of texts without nulls, and which of them fit the format."""
+    """Parse texts without nulls; return their Unix times, in ticks of `target`, and a mask of the texts that match
+    the format."""
     if not names:
         matches = np.asarray(pc.match_substring_regex(array, pattern))
         return ticks_of({}, len(array), target, zone)[0], matches
@@ -303,7 +300,7 @@ _ALIASES = {"parseDateTimeOrNull": ("str_to_date",)}
 
 
 def _under(resolver: Callable[..., scalar.Resolver], changed: frozenset[str]) -> scalar.Resolver:
-    """Return the resolver under settings that are not at their defaults."""
+    """Return the resolver with the settings `changed` applied."""
     return resolver(changed=changed)
 
 

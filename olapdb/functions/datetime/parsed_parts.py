@@ -26,7 +26,8 @@ _BOUNDS = {
 def ticks_of(
     parts: dict[str, np.ndarray], rows: int, target: DateTime | DateTime64, zone: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return Unix times of the parts, as ticks of the type, and which rows are times that exist."""
+    """Convert parts of dates and times to Unix time in ticks of `target`; also return a mask of the rows whose time
+    exists."""
     fine = np.ones(rows, bool)
     for name, (low, high) in _BOUNDS.items():
         if name in parts:
@@ -47,12 +48,9 @@ def ticks_of(
 
 
 def _days(parts: dict[str, np.ndarray], rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return days since 1970-01-01 of the parts of a date, and which of them exist.
-
-    A missing year is 1970, or 2000 where a month, a week or a day is given, as in ClickHouse. Of
-    parts that name the day in several ways the last decides, so the date goes before or after the
-    name of its weekday with another meaning.
-    """
+    """Convert the date parts to days since 1970-01-01; also return a mask of the days that exist. A missing year is
+    1970, or 2000 where a month, week or day is given, as in ClickHouse. If parts define the day in several ways, the
+    last one in the format counts."""
     ways = [_WAYS[name] for name in parts if name in _WAYS]
     year = _year(parts)
     if year is None:
@@ -82,7 +80,7 @@ _WAYS = {
 
 
 def _year(parts: dict[str, np.ndarray]) -> np.ndarray | None:
-    """Return the years of the last part that has them, None if none has."""
+    """Return the years from the last part in the format that has a year; None without one."""
     year = None
     for name, numbers in parts.items():
         if name in ("year", "week_year"):
@@ -97,7 +95,7 @@ def _year(parts: dict[str, np.ndarray]) -> np.ndarray | None:
 
 
 def _weekday(parts: dict[str, np.ndarray], one: np.ndarray) -> np.ndarray:
-    """Return the weekdays of the last part that has them, from 1 for Monday, else 1."""
+    """Return the weekdays, 1 for Monday, from the last part in the format that has one; `one` without it."""
     weekday = one
     for name, numbers in parts.items():
         if name in ("weekday", "weekday_name"):
@@ -108,7 +106,7 @@ def _weekday(parts: dict[str, np.ndarray], one: np.ndarray) -> np.ndarray:
 
 
 def _time_of_day(parts: dict[str, np.ndarray], rows: int) -> np.ndarray:
-    """Return seconds since midnight of the parts of a time; missing parts are 0."""
+    """Return the seconds since midnight of the time parts; missing parts count as 0."""
     none = np.zeros(rows, np.int64)
     hour = parts.get("hour", none)
     if "hour_from_1" in parts:

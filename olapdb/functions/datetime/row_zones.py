@@ -14,14 +14,12 @@ from olapdb.types import String
 
 
 def by_row_zone(resolver: scalar.Resolver, at: int) -> scalar.Resolver:
-    """Return the resolver of a function whose argument `at`, a zone, may be a column of Strings.
-
-    The type of the result must not depend on the zone. The kernel raises BadArguments for an unknown
-    zone."""
+    """Extend a resolver so that argument `at`, a time zone, may be a column of Strings. The result type must not
+    depend on the zone. The kernel raises BadArguments for an unknown zone."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call with a zone for each row; a constant zone goes to the usual resolver, and so
-        does an argument of another type."""
+        """Resolve the call with a zone for each row; a constant zone, or an argument of another type, goes to the
+        original resolver."""
         varies = (
             len(arguments) > at
             and arguments[at].constant is None
@@ -31,12 +29,12 @@ def by_row_zone(resolver: scalar.Resolver, at: int) -> scalar.Resolver:
             return resolver(name, arguments)
 
         def with_zone(zone: pa.Scalar) -> ScalarCall:
-            """Return the call for one zone."""
+            """Resolve the call with this constant zone."""
             fixed = Argument(arguments[at].type, zone)
             return resolver(name, [*arguments[:at], fixed, *arguments[at + 1 :]])
 
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-            """Call the function with the rows of each zone, and bring the results into order."""
+            """Call the function once for the rows of each distinct zone, and restore the order of the rows."""
             zones = columns.as_array(values[at], rows).dictionary_encode()
             codes = columns.numpy_values(zones.indices)
             results, places = [], []

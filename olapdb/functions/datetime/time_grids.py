@@ -34,9 +34,8 @@ def _scale(data_type: DataType) -> int:
 
 
 def _grid_type(name: str, types: Sequence[DataType]) -> DataType:
-    """Return the type of a grid's points from its start, end and step; that of the finest one.
-
-    Raises IllegalTypeOfArgument."""
+    """Return the type of a grid's points: the finest of the types of start, end and step. Raises
+    IllegalTypeOfArgument."""
     for data_type in types[:2]:
         if not isinstance(data_type, DateTime | DateTime64) and data_type != UINT32:
             raise scalar.illegal(name, data_type, "a DateTime64, DateTime or UInt32")
@@ -52,7 +51,7 @@ def _grid_type(name: str, types: Sequence[DataType]) -> DataType:
 
 
 def _is_narrow(step: DataType) -> bool:
-    """Return whether a step has a type that a grid takes: numbers of 64 bits."""
+    """Return whether the step's type is one that a grid takes: a number of at most 64 bits."""
     if isinstance(step, Integer):
         return step.bits <= 64
     return isinstance(step, DateTime64) or (isinstance(step, Decimal) and step.precision <= 18)
@@ -76,9 +75,8 @@ def _ticks(array: pa.Array, data_type: DataType, scale: int) -> np.ndarray:
 def _points(
     name: str, arrays: Sequence[pa.Array], types: Sequence[DataType]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the offsets of each row's points, and the points in units of the finest type.
-
-    Raises BadArguments for an end before its start and a step that is not above 0."""
+    """Return the offsets of each row's points, and the points in units of the finest type. Raises BadArguments if an
+    end is before its start or a step is not positive."""
     scale = max(_scale(data_type) for data_type in types[:3])
     start, end, step = (_ticks(a, t, scale) for a, t in zip(arrays[:3], types[:3], strict=True))
     if (end < start).any():
@@ -122,8 +120,8 @@ def _range(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _from_grid(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve timeSeriesFromGrid(start, end, step, values): an array of pairs (time, value) without
-    the values that are NULL."""
+    """Resolve timeSeriesFromGrid(start, end, step, values): an array of pairs (time, value); NULL values are left
+    out."""
     types = [plain(a.type) for a in arguments]
 
     def rule(spelt: str, plain_types: tuple[DataType, ...], given: Sequence[Argument]) -> DataType:
@@ -134,7 +132,7 @@ def _from_grid(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         return Array(Tuple((_grid_type(spelt, plain_types), plain(values.inner))))
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Pair each row's times with its values; raise BadArguments for another number of values."""
+        """Pair each row's times with its values. Raises BadArguments if there are not as many values as points."""
         assert isinstance(call.result, Array)
         pair = call.result.inner
         assert isinstance(pair, Tuple)

@@ -29,9 +29,8 @@ Ends = tuple[Term, Term]
 
 
 def _interval(name: str, arguments: Sequence[Argument], at: int) -> int:
-    """Return the number of units of argument `at`, a constant positive interval.
-
-    Raises IllegalColumn and ArgumentOutOfBound."""
+    """Return the number of units in argument `at`, which must be a constant positive interval. Raises IllegalColumn
+    and ArgumentOutOfBound."""
     argument = arguments[at]
     require(name, [plain(argument.type)], Interval, "an interval")
     if argument.constant is None:
@@ -43,10 +42,8 @@ def _interval(name: str, arguments: Sequence[Argument], at: int) -> int:
 
 
 def _ends(name: str, arguments: Sequence[Argument], *, hops: bool) -> Ends:
-    """Return the ends of the window (t, window[, zone]), or with `hops` of the latest window of
-    (t, hop, window[, zone]).
-
-    Raises NumberOfArgumentsDoesntMatch, IllegalColumn and ArgumentOutOfBound."""
+    """Return the terms of the start and end of the window of tumble(t, window[, zone]), or with `hops` of the latest
+    window of hop(t, hop, window[, zone]). Raises NumberOfArgumentsDoesntMatch, IllegalColumn and ArgumentOutOfBound."""
     intervals = 2 if hops else 1
     if not intervals < len(arguments) <= intervals + 2:
         raise NumberOfArgumentsDoesntMatch(
@@ -69,7 +66,7 @@ def _ends(name: str, arguments: Sequence[Argument], *, hops: bool) -> Ends:
 
 
 def _windows(*, hops: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """Return a resolver of tumble, or of hop: the tuple of a window's start and end."""
+    """Return the resolver of tumble, or with `hops` of hop: the tuple of a window's start and end."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         """Resolve the call to a tuple of start and end."""
@@ -80,7 +77,8 @@ def _windows(*, hops: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
 
 
 def _edge(at: int, *, hops: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """Return a resolver of the start (0) or end (1) of a window, also of a tuple from tumble."""
+    """Return the resolver of tumbleStart and the like: the start (`at` 0) or end (1) of a window, given as the
+    arguments of tumble or hop or as its result tuple."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         """Resolve the call of a tuple, or of the arguments of tumble or hop."""
@@ -119,7 +117,7 @@ def _seconds_between(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _microseconds(text: Term) -> Term:
-    """Return the microseconds of a text [-]hh:mm:ss[.ffffff]; 0 for another text."""
+    """Compose the microseconds of a text [-]hh:mm:ss[.ffffff]; 0 for a text of another form."""
     groups = call("extractGroups", text, literal(_TIME_OF_DAY, STRING))
     total = literal(0, UINT8)
     for at, factor in ((2, 3_600_000_000), (3, 60_000_000), (4, 1_000_000)):
@@ -142,7 +140,7 @@ _TIME_OF_DAY = r"^(-?)([0-9]{1,3}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,6}))?$"
 
 
 def _timestamp(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve timestamp(text[, time of day]): a DateTime64(6), to which the time is added."""
+    """Resolve timestamp(text[, time of day]): a DateTime64(6), the time of day added."""
     for argument in arguments:
         require(name, [plain(argument.type)], (String, FixedString), "a String or FixedString")
     parts = parts_of(arguments)

@@ -26,7 +26,8 @@ def _utc_now(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 def _between_zones(
     convert: Callable[[np.ndarray, str], np.ndarray],
 ) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """Return a resolver of toUTCTimestamp or fromUTCTimestamp: (time without zone, zone)."""
+    """Return the resolver of toUTCTimestamp or fromUTCTimestamp, (time, zone); `convert` maps seconds between the
+    zone and UTC."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         """Resolve the call; the type stays. Raises IllegalTypeOfArgument."""
@@ -40,7 +41,7 @@ def _between_zones(
         zone = scalar.constant_zone(name, arguments, 1)
 
         def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-            """Move each time by the zone's offset; a DateTime stops at the ends of its range."""
+            """Move each time by the zone's offset; a DateTime is clamped to its range."""
             ticks = calendar.ticks_per_second(source)
             seconds, fraction = np.divmod(columns.numpy_values(arrays[0]).astype(np.int64), ticks)
             moved = convert(seconds, zone)
@@ -82,15 +83,15 @@ def _fixed_day(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 @cache
 def _epoch_shift(zone: str) -> int:
-    """Return what ClickHouse adds to seconds before it counts units of a zone: 0 if its offset is
-    always whole hours since 1970, else a day less the offset at that time."""
+    """Return the seconds that ClickHouse adds before it counts units in a zone: 0 if the zone's offset has always
+    been whole hours since 1970, else a day less the offset in 1970."""
     days = np.arange(0, calendar.DATETIME_MAX, calendar.DAY * 7)
     offsets = calendar.unbounded_local(days, zone) - days
     return 0 if not (offsets % 3600).any() else calendar.DAY - int(offsets[0])
 
 
 def _relative(length: int) -> scalar.Kernel:
-    """Return the kernel of toRelativeHourNum, …MinuteNum and …SecondNum by the unit's seconds."""
+    """Return the kernel of toRelativeHourNum and the like, for units of `length` seconds."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         """Count units since 1970; earlier times give 0."""
@@ -114,7 +115,7 @@ _relative_rule = scalar.fixed_rule(UINT32, DATES, "a Date or DateTime", checked=
 def _zoned_relative_rule(
     name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
 ) -> DataType:
-    """Return UInt32; raise the error of an argument that is no date or of an unknown zone."""
+    """Return UInt32. Raises an error for an argument that is no date or time, and for an unknown zone."""
     result = _relative_rule(name, types, arguments)
     if len(arguments) > 1:
         scalar.constant_zone(name, arguments, 1)
@@ -122,7 +123,7 @@ def _zoned_relative_rule(
 
 
 def _relative_definition(name: str, length: int) -> scalar.ScalarDefinition:
-    """Define a function that counts units since 1970."""
+    """Define `name`: the number of units of `length` seconds since 1970."""
     return scalar.define(name, _zoned_relative_rule, _relative(length), count=(1, 2))
 
 

@@ -12,7 +12,7 @@ def own_zone(data_type: DataType) -> str | None:
 
 
 def with_zone_of(source: DataType, target: DataType) -> DataType:
-    """Return the type of a CAST from `source`; a DateTime without a zone takes the source's."""
+    """Return the target type of a CAST from `source`: a DateTime target without a zone takes the source's zone."""
     zone = own_zone(source)
     if zone is None:
         return target

@@ -23,19 +23,19 @@ def _row_number(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Resolve rowNumberInBlock(): the position of each row in its block, from 0."""
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Return the numbers from 0 on."""
+        """Return 0, 1, 2, … for the rows of the block."""
         return columns.from_values(np.arange(rows), pa.uint64())
 
     return ScalarCall(name, UINT64, kernel, "row")
 
 
 def _block_number(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve blockNumber(): the number of the block among those that the call has computed."""
+    """Resolve blockNumber(): the number, from 0, of the block among those that this call has computed."""
     lock = threading.Lock()
     last: list[tuple[str, int]] = [("", 0)]  # the query that called last, and its next number
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Return the block's number for all rows, counted from 0 for each query."""
+        """Return the block's number for all rows; the first block of a query has 0."""
         with lock:
             query_id, following = last[0]
             number = following if query_id == environment.query_id else 0
@@ -76,7 +76,7 @@ def _now_in_block(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _sleep(*, each_row: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """Return a resolver of sleep(seconds), or of sleepEachRow."""
+    """Return the resolver of sleep(seconds), or with `each_row` of sleepEachRow(seconds)."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         """Resolve the call; the seconds are a constant of at most `SLEEP_SECONDS_MAX` a block.
@@ -91,9 +91,8 @@ def _sleep(*, each_row: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]
             raise wrong(f"{name} cannot wait {number} seconds: give a number from 0 on.")
 
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-            """Wait, then return 0 for all rows; a block without rows does not wait.
-
-            Raises TooSlow."""
+            """Wait once, or with `each_row` once for each row, then return 0 for all rows; a block without rows does
+            not wait. Raises TooSlow."""
             seconds = number * (rows if each_row else 1) if rows else 0
             given = environment.setting("function_sleep_max_microseconds_per_block", "")
             most = int(given) / 1_000_000 if given else SLEEP_SECONDS_MAX

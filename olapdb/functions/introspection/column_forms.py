@@ -33,8 +33,8 @@ from olapdb.types import (
 
 
 def _dictionary(array: pa.Array, data_type: LowCardinality) -> tuple[np.ndarray, pa.Array]:
-    """Return the place of each row's value in the dictionary, and the dictionary: NULL, if there may be
-    one, the default of the type, then values by their first row."""
+    """Return each row's index in the dictionary, and the dictionary: first NULL if the type is Nullable, then the
+    type's default, then the values by first appearance."""
     values = plain(data_type)
     default = columns.single(default_value(values))
     head = [pa.nulls(1, default.type), default] if _may_be_null(data_type) else [default]
@@ -45,19 +45,19 @@ def _dictionary(array: pa.Array, data_type: LowCardinality) -> tuple[np.ndarray,
 
 
 def _may_be_null(data_type: LowCardinality) -> bool:
-    """Return whether values may be NULL."""
+    """Return whether the LowCardinality's values may be NULL."""
     return isinstance(data_type.inner, Nullable)
 
 
 def _of_dictionary(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve lowCardinalityIndices(x) and lowCardinalityKeys(x). Raises IllegalTypeOfArgument."""
+    """Resolve lowCardinalityIndices(x) or lowCardinalityKeys(x). Raises IllegalTypeOfArgument."""
     data_type = arguments[0].type
     if not isinstance(data_type, LowCardinality):
         raise scalar.illegal(name, data_type, "a LowCardinality")
     wants_keys = name == "lowCardinalityKeys"
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Return the places of values, or one key of the dictionary in each row."""
+        """Return the dictionary index of each row's value, or the dictionary's keys, one in each row."""
         places, keys = _dictionary(columns.as_array(values[0], rows), data_type)
         if not wants_keys:
             return columns.from_values(places.astype(np.uint64), pa.uint64())
@@ -69,7 +69,7 @@ def _of_dictionary(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _structure(array: pa.Array, data_type: DataType) -> str:
-    """Return the parts of a column with their sizes."""
+    """Describe the parts of a column with their sizes, as ClickHouse's dumpColumnStructure does."""
     size = f"(size = {len(array)}"
     match data_type:
         case LowCardinality():
@@ -112,7 +112,7 @@ def _dump_structure(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _streams(data_type: DataType, path: tuple[str, ...] = ()) -> Iterator[str]:
-    """Yield the paths of the streams that a type has in files."""
+    """Yield the paths of the streams in which ClickHouse would store a column of the type."""
     own: tuple[str, ...] = ("Regular",)
     match data_type:
         case LowCardinality():

@@ -38,7 +38,7 @@ _SNOWFLAKE_SHIFT = 22
 
 
 def _require(name: str, part: Term, kinds: type | tuple[type, ...], wanted: str) -> None:
-    """Raise IllegalTypeOfArgument unless an argument is of these kinds; `wanted` names them."""
+    """Raise IllegalTypeOfArgument unless the part's type is of `kinds`; `wanted` names the kinds in the error."""
     if not isinstance(plain(part.type), kinds):
         raise IllegalTypeOfArgument(
             f"Illegal type {part.type} of argument of function {name}: {wanted} expected."
@@ -49,7 +49,7 @@ def _require(name: str, part: Term, kinds: type | tuple[type, ...], wanted: str)
 
 
 def _id_of(milliseconds: Term, *epoch: Term) -> Term:
-    """Return the smallest Snowflake ID of a time in milliseconds since 1970."""
+    """Compose the smallest Snowflake ID for a time in milliseconds since 1970; `epoch` is subtracted first."""
     since = milliseconds
     if epoch:
         since = call("minus", milliseconds, call("toInt64", epoch[0]))
@@ -58,20 +58,20 @@ def _id_of(milliseconds: Term, *epoch: Term) -> Term:
 
 
 def _id_of_seconds(moment: Term, *epoch: Term) -> Term:
-    """Return the smallest Snowflake ID of a DateTime."""
+    """Compose the smallest Snowflake ID for a DateTime."""
     _require("dateTimeToSnowflakeID", moment, DateTime, "a DateTime")
     seconds = call("toInt64", call("toUnixTimestamp", moment))
     return _id_of(call("multiply", seconds, literal(1000, INT64)), *epoch)
 
 
 def _id_of_fraction(moment: Term, *epoch: Term) -> Term:
-    """Return the smallest Snowflake ID of a DateTime64."""
+    """Compose the smallest Snowflake ID for a DateTime64."""
     _require("dateTime64ToSnowflakeID", moment, DateTime64, "a DateTime64")
     return _id_of(call("toUnixTimestamp64Milli", moment), *epoch)
 
 
 def _milliseconds_of(name: str, number: Term, epoch: tuple[Term, ...]) -> Term:
-    """Return the milliseconds since 1970 in a Snowflake ID."""
+    """Compose the milliseconds since 1970 that a Snowflake ID contains."""
     if plain(number.type) != UINT64:
         raise IllegalTypeOfArgument(
             f"Illegal type {number.type} of argument of function {name}: a UInt64 expected."
@@ -82,14 +82,14 @@ def _milliseconds_of(name: str, number: Term, epoch: tuple[Term, ...]) -> Term:
 
 
 def _seconds_of_id(number: Term, *rest: Term) -> Term:
-    """Return the DateTime in a Snowflake ID; the epoch and the zone may follow."""
+    """Compose the DateTime of a Snowflake ID; epoch and zone may follow as arguments."""
     milliseconds = _milliseconds_of("snowflakeIDToDateTime", number, rest[:1])
     seconds = call("intDiv", milliseconds, literal(1000, INT64))
     return call("toDateTime", seconds, *rest[1:])
 
 
 def _fraction_of_id(number: Term, *rest: Term) -> Term:
-    """Return the DateTime64(3) in a Snowflake ID; the epoch and the zone may follow."""
+    """Compose the DateTime64(3) of a Snowflake ID; epoch and zone may follow as arguments."""
     milliseconds = _milliseconds_of("snowflakeIDToDateTime64", number, rest[:1])
     return call("fromUnixTimestamp64Milli", milliseconds, *rest[1:])
 
@@ -108,9 +108,8 @@ def _null() -> Term:
 
 
 def _zip_unaligned(*arrays: Term) -> Term:
-    """Return an array of tuples of the elements at one place; NULL where an array is shorter.
-
-    Raises IllegalTypeOfArgument."""
+    """Compose arrayZipUnaligned: tuples of the elements at equal positions; NULL where an array is shorter. Raises
+    IllegalTypeOfArgument."""
     sizes = [call("length", part) for part in arrays]
     longest = call("greatest", *sizes) if len(sizes) > 1 else sizes[0]
     wide = []
@@ -145,16 +144,14 @@ def _tuple_concat(*tuples: Term) -> Term:
 
 
 def _elements(part: Term) -> list[Term]:
-    """Return the elements of a tuple."""
+    """Compose the list of a tuple's elements."""
     kind = plain(part.type)
     assert isinstance(kind, Tuple)
     return [call("tupleElement", part, literal(i + 1, UINT8)) for i in range(len(kind.elements))]
 
 
 def _tuple_hamming(left: Term, right: Term) -> Term:
-    """Return the number of places at which two tuples of one size differ.
-
-    Raises IllegalTypeOfArgument."""
+    """Compose the number of positions at which two tuples of equal size differ. Raises IllegalTypeOfArgument."""
     for part in (left, right):
         _require("tupleHammingDistance", part, Tuple, "a Tuple")
     lefts, rights = _elements(left), _elements(right)
@@ -165,7 +162,7 @@ def _tuple_hamming(left: Term, right: Term) -> Term:
 
 
 def _cut_to_zero(text: Term) -> Term:
-    """Return a text up to its first zero byte."""
+    """Compose the text up to its first zero byte, excluded."""
     _require("toStringCutToZero", text, (String, FixedString), "a String or FixedString")
     text = call("toString", text)
     end = call("position", text, literal("\0", STRING))
@@ -182,7 +179,7 @@ def _json_array_length(text: Term) -> Term:
 
 
 def _digits(number: Term, offset: Term, *length: Term) -> Term:
-    """Return the digits of an integer from an offset on, as substring() counts them."""
+    """Compose the digits of an integer from `offset` on, at most `length`, counted as by substring()."""
     for part in (number, offset, *length):
         _require("digits", part, (Integer, Boolean), "an integer")
     text = call("toString", call("abs", number))
@@ -195,10 +192,10 @@ def _digits(number: Term, offset: Term, *length: Term) -> Term:
 
 
 def _place(part: Term, *, from_one: bool = False) -> Term:
-    """Return a place in a text, at most 2**62: `from_one` raises ZeroIndex for 0."""
+    """Compose a position in a text, at most 2^62; with `from_one` the value 0 raises ZeroIndex."""
 
     def compute(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Compute the place, at most 2^62; raise ZeroIndex for a 0 if places count from 1."""
+        """Evaluate the position, capped at 2^62; with `from_one` raise ZeroIndex for a 0."""
         column = part.compute(values, rows, environment)
         if from_one and pc.any(pc.equal(columns.single(column), pa.scalar(0, column.type))).as_py():
             raise ZeroIndex("The digits of a number are counted from 1.")

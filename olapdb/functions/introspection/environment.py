@@ -39,13 +39,13 @@ SERVER_VERSION = "26.9.2.1"
 def _constant(
     result: DataType, value: Callable[[Environment], object]
 ) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """Return a resolver of a function whose value depends on the environment only."""
+    """Return the resolver of a function without arguments whose value depends only on the environment."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         """Resolve the call; it keeps its value for the whole query."""
 
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-            """Return what `value` makes of the environment, as a constant."""
+            """Return `value(environment)` as a constant."""
             return pa.scalar(value(environment), result.arrow)
 
         return ScalarCall(name, result, kernel, "query")

@@ -241,7 +241,7 @@ _NAMES = pa.array([*_WORDS[1::2], ""])
 
 
 def _names_of(numbers: np.ndarray) -> pa.Array:
-    """Return the names of codes: their low 32 bits count, and a code without a name has none."""
+    """Return the name of each error code, of which the low 32 bits count; an empty text for a code without a name."""
     if numbers.dtype.kind == "f":
         held = np.isfinite(numbers) & (np.abs(numbers) < 2.0**63)
         numbers = np.where(held, numbers, 0.0).astype(np.int64)
@@ -251,7 +251,7 @@ def _names_of(numbers: np.ndarray) -> pa.Array:
 
 
 def _resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve errorCodeToName(code): the name, empty for an unknown code; that of 0 for NULL."""
+    """Resolve errorCodeToName(code): the name; empty for an unknown code. A NULL in a column counts as code 0."""
     given = plain(arguments[0].type)
     if isinstance(given, Nothing):
         return ScalarCall(name, NULL_TYPE, lambda values, rows, environment: values[0])
@@ -259,7 +259,7 @@ def _resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         raise BadArguments(f"The argument of {name} must be a number, not {given}.")
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Look up the code of each row; a decimal counts without its point, as in ClickHouse."""
+        """Look up the code of each row; of a decimal the unscaled integer counts, as in ClickHouse."""
         fixed = isinstance(values[0], pa.Scalar)
         array = columns.as_array(values[0], 1 if fixed else rows)
         if isinstance(given, Decimal):

@@ -20,7 +20,7 @@ _INFO = Tuple(
 
 
 class _Name(NamedTuple):
-    """The parts of a part's name."""
+    """A parsed name of a data part of ClickHouse: partition, block range, level and mutation."""
 
     partition: bytes
     first: int
@@ -40,13 +40,14 @@ def _parsed(name: bytes) -> _Name:
 
 
 def _info(name: bytes) -> dict[str, object]:
-    """Return the name as a named tuple."""
+    """Return the fields of a part name by their names, for the tuple of mergeTreePartInfo."""
     part = _parsed(name)
     return dict(zip(_INFO.names, (part.partition, b"", b"", *part[1:]), strict=True))
 
 
 def _covers(inner: bytes, outer: bytes) -> int:
-    """Return whether a part has all blocks of another one, merged and mutated at least as often."""
+    """Return 1 if the part `outer` covers the part `inner`: all its blocks, with a level and mutation at least as
+    high; else 0."""
     less, more = _parsed(inner), _parsed(outer)
     return int(
         less.partition == more.partition

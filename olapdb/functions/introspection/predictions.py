@@ -17,10 +17,9 @@ from olapdb.types import FLOAT64, AggregateFunction, Decimal, Float, Integer, pl
 
 
 def _prediction(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve evalMLMethod(state, x, …): the target that the state's weights predict.
-
-    Raises IllegalTypeOfArgument, BadArguments, NotSupportedError for a state of another aggregate,
-    NumberOfArgumentsDoesntMatch for another number of arguments than the model has."""
+    """Resolve evalMLMethod(state, x, …): the value that the trained model in the state predicts. Raises
+    IllegalTypeOfArgument, BadArguments, NotSupportedError for a state of another aggregate, and
+    NumberOfArgumentsDoesntMatch unless there are as many x as the model has weights."""
     model = arguments[0].type
     if not isinstance(model, AggregateFunction):
         raise scalar.illegal(name, model, "an AggregateFunction, the model,")
@@ -40,7 +39,7 @@ def _prediction(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     weights_of = as_call(name, call("finalizeAggregation", parts_of(arguments)[0]))
 
     def kernel(values: list[Column], invocation: scalar.Invocation) -> pa.Array:
-        """Return the bias plus the weighted numbers; of a logistic model as a probability."""
+        """Return bias + sum of weight * x; for a logistic model, its logistic function, a probability."""
         rows = invocation.rows
         learned = columns.single(weights_of.kernel(values, rows, invocation.environment))
         offsets, elements = columns.elements_of(learned)

@@ -38,7 +38,8 @@ from olapdb.types import (
 
 
 def _difference_type(name: str, data_type: DataType) -> DataType:
-    """Return the signed type of differences; raise IllegalTypeOfArgument for what has none."""
+    """Return the signed type of differences of values of the type. Raises IllegalTypeOfArgument for types without
+    differences."""
     if isinstance(data_type, Float):
         return FLOAT64
     bits = {Date: 16, DateTime: 32}.get(type(data_type), 0)
@@ -50,14 +51,13 @@ def _difference_type(name: str, data_type: DataType) -> DataType:
 
 
 def _difference(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve runningDifference(x): the value less that of the row before; NULLs are passed over.
-
-    The first row of a block has 0, with StartingWithFirstValue its value."""
+    """Resolve runningDifference(x): the value minus that of the row before; NULLs are skipped. The first row of a
+    block gives 0, or with runningDifferenceStartingWithFirstValue its value."""
     result = _difference_type(name, plain(arguments[0].type))
     keeps_first = name.endswith("StartingWithFirstValue")
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        """Subtract each value from the next one."""
+        """Return each value minus the value before it."""
         dtype = columns.dtype_of(result.arrow)
         values = columns.numpy_values(arrays[0])
         values = values.astype(dtype if dtype.kind == "f" else np.int64)
@@ -79,7 +79,7 @@ def _neighbor(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     result = common_type(given) if len(given) > 1 else given[0]
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Take the rows at the places."""
+        """Take each row's value at `offset` rows further on; the default beyond the block."""
         own, *others = (
             columns.as_array(cast_column(value, data_type, result, environment, strict=False), rows)
             for value, data_type in zip((values[0], *values[2:]), given, strict=True)
@@ -95,8 +95,8 @@ def _neighbor(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _accumulate(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve runningAccumulate(state[, grouping]): the result of all states up to the row's, since
-    the grouping changed."""
+    """Resolve runningAccumulate(state[, grouping]): the result of the states merged from the last change of the
+    grouping up to the row."""
     state = arguments[0].type
     if not isinstance(state, AggregateFunction):
         raise illegal(name, state, "an AggregateFunction")
@@ -104,7 +104,7 @@ def _accumulate(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     aggregate = resolve_aggregate(state.function, parameters, state.arguments)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Merge the states of each stretch of equal groupings, and finalize."""
+        """Merge the states within each run of equal groupings, and finalize the running states."""
         states = columns.as_array(values[0], rows)
         starts = np.zeros(rows, np.int64)
         if len(values) > 1 and rows:
@@ -117,7 +117,7 @@ def _accumulate(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _running(aggregate: Aggregate, states: pa.Array, starts: np.ndarray) -> pa.Array:
-    """Return the states merged from each row's start up to it, in steps that double."""
+    """Return for each row the merge of the states from its start up to it, in log2(rows) doubling steps."""
     rows = np.arange(len(states))
     step = 1
     while (further := np.flatnonzero(rows - step >= starts)).size:
@@ -144,7 +144,8 @@ def _concurrency(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         raise illegal(name, start, "a Date, DateTime or DateTime64")
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        """Count events; raise IncorrectData for one that ends before it starts."""
+        """Count for each row the events up to it, itself included, that have not ended at its start. Raises
+        IncorrectData for an event that ends before it starts."""
         starts, ends = (columns.numpy_values(array).astype(np.int64) for array in arrays)
         wrong = first_bad(starts > ends)
         if wrong is not None:
@@ -162,10 +163,8 @@ def _concurrency(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _first_reaching(values: np.ndarray, rows: np.ndarray, limits: np.ndarray) -> np.ndarray:
-    """Return for each of `rows` the first row behind it whose value is not below the limit; the number of
-    values if there is none.
-
-    Largest values of stretches of 1, 2, 4 … rows are made, and searched from the longest."""
+    """Return for each of `rows` the first later row whose value is at least the limit; the number of values if there
+    is none. Searches a table of the maxima of runs of 1, 2, 4 … rows."""
     largest = [values]
     while 2 ** len(largest) <= len(values):
         half = 2 ** (len(largest) - 1)

@@ -50,17 +50,17 @@ def _bare(data_type: types.DataType) -> types.DataType:
 
 
 def _capital(name: str) -> str:
-    """Return the name of a message or an enum: its first letter is a capital one."""
+    """Return the text with its first letter in upper case: the name of a message or an enum."""
     return name[:1].upper() + name[1:]
 
 
 def _small(name: str) -> str:
-    """Return the name of a field: its first letter is a small one."""
+    """Return the text with its first letter in lower case: the name of a field."""
     return name[:1].lower() + name[1:]
 
 
 def _nested(columns: _Columns, separators: str) -> _Columns:
-    """Return the columns with those of one prefix, `a.b` and `a.c`, as one tuple behind the others."""
+    """Join columns with a common prefix, such as `a.b` and `a.c`, to one tuple `a`, placed after the other columns."""
     for separator in separators:
         plain_columns: list[tuple[str, types.DataType]] = []
         groups: dict[str, list[tuple[str, types.DataType]]] = {}
@@ -85,7 +85,7 @@ def _fields(data_type: types.Tuple) -> _Columns:
 
 
 def _flattened(columns: _Columns) -> Iterator[tuple[str, types.DataType]]:
-    """Yield the columns; a Nested is one array for each of its elements."""
+    """Yield the columns, each Nested replaced by one array for each of its elements."""
     for name, data_type in columns:
         if isinstance(data_type, types.Nested):
             assert isinstance(data_type.inner, types.Tuple)
@@ -97,7 +97,7 @@ def _flattened(columns: _Columns) -> Iterator[tuple[str, types.DataType]]:
 
 @dataclass(frozen=True)
 class _Field:
-    """A type as a schema has it: its name, and the lines that define what the name needs."""
+    """A type in the schema language: its name, and the lines of the definitions that it needs."""
 
     type: str
     lines: tuple[str, ...] = ()
@@ -105,12 +105,12 @@ class _Field:
 
 
 def _block(head: str, lines: Sequence[str]) -> tuple[str, ...]:
-    """Return a definition of several lines, which are indented."""
+    """Return the lines of a definition: the head, the indented lines in braces."""
     return (head, "{", *(_INDENT + line for line in lines), "}")
 
 
 def _unsupported(data_type: types.DataType, schema: str) -> BadArguments:
-    """Return the error of a type that a schema has no name for."""
+    """Return the error that the schema language has no form of this type."""
     return BadArguments(
         f"Type {data_type} is not supported for conversion into {schema} schema.",
         hint="Convert the column to a String.",
@@ -118,14 +118,14 @@ def _unsupported(data_type: types.DataType, schema: str) -> BadArguments:
 
 
 def _enum(name: str, data_type: types.Enum, line: Callable[[str, int], str]) -> _Field:
-    """Return an enum: its texts by their numbers, counted from 0."""
+    """Return an enum definition; its texts are numbered from 0 in order of their Enum numbers."""
     texts = [text for text, _ in sorted(data_type.elements, key=lambda element: element[1])]
     lines = [line(text, number) for number, text in enumerate(texts)]
     return _Field(_capital(name), _block(f"enum {_capital(name)}", lines))
 
 
 def _protobuf(name: str, data_type: types.DataType) -> _Field:
-    """Return a type of Protobuf. Raise BadArguments if there is none."""
+    """Return the Protobuf type of a field. Raises BadArguments for types without one."""
     data_type = _bare(data_type)
     match data_type:
         case types.Nullable(inner):
@@ -155,7 +155,7 @@ def _protobuf(name: str, data_type: types.DataType) -> _Field:
 
 
 def _message(name: str, columns: _Columns) -> tuple[str, ...]:
-    """Return the lines of a message of Protobuf."""
+    """Return the lines of a Protobuf message of the columns."""
     lines: list[str] = []
     for number, (column, data_type) in enumerate(columns, 1):
         field = _protobuf(column, data_type)
@@ -166,7 +166,7 @@ def _message(name: str, columns: _Columns) -> tuple[str, ...]:
 
 
 def _capn_proto(name: str, data_type: types.DataType) -> _Field:
-    """Return a type of CapnProto. Raise BadArguments if there is none."""
+    """Return the CapnProto type of a field. Raises BadArguments for types without one."""
     data_type = _bare(data_type)
     match data_type:
         case types.Nullable(inner):
@@ -195,9 +195,10 @@ def _capn_proto(name: str, data_type: types.DataType) -> _Field:
 
 
 def _struct(name: str, columns: _Columns) -> tuple[str, ...]:
-    """Return the lines of a struct of CapnProto: definitions stand in front of what uses them."""
+    """Return the lines of a CapnProto struct of the columns; definitions stand before the fields that use them."""
 
     def lines() -> Iterator[str]:
+        """Yield the definitions and the field of each column."""
         for number, (column, data_type) in enumerate(columns):
             field = _capn_proto(column, data_type)
             yield from field.lines
@@ -211,20 +212,22 @@ def _struct(name: str, columns: _Columns) -> tuple[str, ...]:
 
 
 def _protobuf_schema(columns: _Columns, message: str) -> str:
-    """Return the schema of Protobuf."""
+    """Return the Protobuf schema of the columns, as text."""
     lines = _message(_capital(message), _nested(columns, "."))
     return "\n".join(('syntax = "proto3";', "", *lines, ""))
 
 
 def _capn_proto_schema(columns: _Columns, message: str) -> str:
-    """Return the schema of CapnProto: its identifier, which has the highest bit, is drawn."""
+    """Return the CapnProto schema of the columns, as text. Its 64-bit file identifier is random, with the highest bit
+    set."""
     identifier = secrets.randbits(64) | 1 << 63
     lines = _struct(_capital(message), _nested(columns, "_."))
     return "\n".join((f"@0x{identifier:x};", "", *lines, ""))
 
 
 def _text(name: str, argument: Argument, which: str) -> str:
-    """Return a constant text. Raises IllegalTypeOfArgument and IllegalColumn."""
+    """Return the value of an argument that must be a constant text; `which` names it in errors. Raises
+    IllegalTypeOfArgument and IllegalColumn."""
     if not isinstance(types.plain(argument.type), types.String):
         raise IllegalTypeOfArgument(
             f"Illegal type {argument.type} of the {which} argument of function {name}, expected"

@@ -52,16 +52,16 @@ _WITH_LISTS = (
 
 
 def _always(data_type: DataType, value: object) -> scalar.Resolver:
-    """Return the resolver of a function that has one answer."""
+    """Return the resolver of a function that always gives `value`, of type `data_type`."""
     constant = pa.scalar(value, data_type.arrow)
     return lambda name, arguments: ScalarCall(name, data_type, lambda v, r, e: constant)
 
 
 def _failing(error: Callable[[str, Sequence[Argument]], DatabaseError]) -> scalar.Resolver:
-    """Return the resolver of a function that fails for all arguments."""
+    """Return the resolver of a function that always raises the error that `error` makes."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Raise the error."""
+        """Raise the error that `error` makes for this call."""
         raise error(name, arguments)
 
     return resolve
@@ -73,9 +73,8 @@ def _no_regions(name: str, arguments: Sequence[Argument]) -> DatabaseError:
 
 
 def _no_list(name: str, arguments: Sequence[Argument]) -> DatabaseError:
-    """Return the error that the list of domain suffixes which a call names does not exist.
-
-    Raises IllegalTypeOfArgument for arguments that are no texts."""
+    """Return the error that the named list of domain suffixes does not exist. Raises IllegalTypeOfArgument for
+    arguments that are not texts."""
     texts = (String, FixedString)
     scalar.require(name, [plain(a.type) for a in arguments], texts, "a String")
     wanted = scalar.constant_text(name, arguments, 1, "the name of a list")
@@ -86,13 +85,13 @@ def _no_list(name: str, arguments: Sequence[Argument]) -> DatabaseError:
 
 
 def _no_macro(name: str, arguments: Sequence[Argument]) -> DatabaseError:
-    """Return the error of getMacro; raise IllegalTypeOfArgument."""
+    """Return the error that getMacro finds no macro. Raises IllegalTypeOfArgument for a bad argument."""
     scalar.require(name, [plain(arguments[0].type)], (String,), "a String")
     return NoElementsInConfig("There are no macros.")
 
 
 def _no_keeper(name: str, arguments: Sequence[Argument]) -> DatabaseError:
-    """Return the error of generateSerialID, whose numbers ClickHouse Keeper counts."""
+    """Return the error that generateSerialID needs ClickHouse Keeper."""
     return NoElementsInConfig(f"There is no ClickHouse Keeper, which {name} asks.")
 
 
@@ -110,7 +109,7 @@ def _no_transaction(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _no_snapshots(name: str, arguments: Sequence[Argument]) -> DatabaseError:
-    """Return the error of the functions that name a snapshot of a transaction."""
+    """Return the error that no transaction snapshot exists, for the functions that name one."""
     return NotSupportedError("Transactions of several statements are not supported.")
 
 
@@ -135,14 +134,14 @@ def _global_variable(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _log_trace(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve logTrace('text'): log the text, at the level DEBUG, for each block; 0."""
+    """Resolve logTrace('text'): log the text at level DEBUG once a block; the result is 0."""
     scalar.require(name, [plain(arguments[0].type)], (String,), "a String")
     if arguments[0].constant is None:
         raise scalar.illegal(name, arguments[0].type, "a constant String")
     text = arguments[0].constant.as_py()
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Log the text."""
+        """Log the text and return 0."""
         _LOG.debug("%s", text)
         return pa.scalar(0, pa.uint8())
 

@@ -54,7 +54,8 @@ from olapdb.types import (
 def _constant_of(
     result: DataType, value: Callable[[str, Sequence[Argument]], object]
 ) -> scalar.Resolver:
-    """Return the resolver of a function whose value follows from the types of its arguments."""
+    """Return the resolver of a constant function: `value(name, arguments)` computes its result from the arguments'
+    types."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         """Resolve the call: a constant."""
@@ -86,7 +87,7 @@ def _default_value(name: str, data_type: DataType) -> ScalarCall:
 
 
 def _column_type_name(argument: Argument) -> str:
-    """Return how ClickHouse names the column that holds the argument."""
+    """Return the name of ClickHouse's column class that holds the argument, with Const for a constant."""
     name = column_of(argument.type)
     return f"Const({name})" if argument.constant is not None else name
 
@@ -146,7 +147,8 @@ def _byte_size(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _sizes(array: pa.Array, data_type: DataType) -> np.ndarray:
-    """Return the bytes of each value: 8 more for the end of a text or an array, 1 for Nullable."""
+    """Return the size of each value in bytes in ClickHouse's memory; texts and arrays have 8 more for their offset, a
+    Nullable 1 more."""
     inner = plain(data_type)
     extra = 1 if is_nullable(data_type) else 0
     match inner:
@@ -173,7 +175,7 @@ def _sizes(array: pa.Array, data_type: DataType) -> np.ndarray:
 
 
 def _width(data_type: DataType) -> int | None:
-    """Return the bytes of a value of a fixed width, None of other types."""
+    """Return the bytes of one value of a fixed-width type; None for other types."""
     match data_type:
         case Integer(bits=bits) | Float(bits=bits) | Enum(bits=bits):
             return bits // 8
@@ -209,7 +211,7 @@ def _block_size(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _digits(value: decimal.Decimal, scale: int) -> int:
-    """Return the digits of a decimal as an integer: its digits before and behind the point."""
+    """Return the number of digits of a decimal's unscaled integer at this scale."""
     if not value:
         return 1
     return max(value.adjusted() + 1 + scale, 1)
@@ -234,9 +236,8 @@ def _count_digits(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _enum_size(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve getSizeOfEnumType(x): the number of values of an Enum, in as many bits as it has.
-
-    Raises IllegalTypeOfArgument."""
+    """Resolve getSizeOfEnumType(x): the number of names of an Enum type; UInt8 or UInt16 by the Enum's width. Raises
+    IllegalTypeOfArgument."""
     data_type = plain(arguments[0].type)
     if not isinstance(data_type, Enum):
         raise IllegalTypeOfArgument(f"{name} takes an Enum, not {arguments[0].type}.")

@@ -18,8 +18,8 @@ MAPPED = bytes(10) + b"\xff\xff"
 
 
 def parsed_ipv4(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Return the numbers of addresses such as 10.0.0.1, 0 for other texts, and which texts are
-    addresses; int64 and bool, shape (rows,)."""
+    """Parse texts such as 10.0.0.1; return the addresses as int64, 0 for other texts, and a mask of the texts that
+    are addresses; shape (rows,)."""
     groups = pc.extract_regex(columns.unpadded(array), _ADDRESS)
     valid = to_numpy(groups.is_valid())
     fields = columns.struct_fields(groups.filter(from_numpy(valid)))
@@ -35,11 +35,11 @@ def parsed_ipv4(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 
 
 def parsed_ipv6(array: pa.Array, *, maps_ipv4: bool = True) -> pa.Array:
-    """Return the 16 bytes of addresses such as ::1, NULL for other texts. With `maps_ipv4` the text
-    10.0.0.1 is ::ffff:10.0.0.1."""
+    """Parse texts such as ::1 to 16 bytes; other texts give NULL. With `maps_ipv4` the text 10.0.0.1 gives
+    ::ffff:10.0.0.1, else NULL."""
 
     def parse(text: str) -> bytes | None:
-        """Return the bytes of one text, None if it is no address."""
+        """Return the 16 bytes of one text; None if it is no address."""
         try:
             return socket.inet_pton(socket.AF_INET6, text)
         except (OSError, ValueError):
@@ -55,7 +55,7 @@ def parsed_ipv6(array: pa.Array, *, maps_ipv4: bool = True) -> pa.Array:
 
 
 def mapped_ipv4(array: pa.Array) -> pa.Array:
-    """Return the IPv6 addresses that stand for IPv4 addresses, given as UInt32; NULL stays null."""
+    """Convert IPv4 addresses, given as UInt32, to IPv6 addresses ::ffff:a.b.c.d; NULL stays null."""
     raw = np.zeros((len(array), 16), np.uint8)
     raw[:, :12] = np.frombuffer(MAPPED, np.uint8)
     values = columns.numpy_values(array).astype(">u4")
@@ -73,7 +73,7 @@ def fixed_binary(raw: np.ndarray, valid: np.ndarray | None = None) -> pa.Array:
 
 
 def ipv4_texts(array: pa.Array) -> pa.Array:
-    """Return UInt32 numbers as four numbers with dots between them; NULL stays null."""
+    """Format IPv4 addresses, given as UInt32, as 10.0.0.1; NULL stays null."""
     octets = [
         array if at == 0 else pc.shift_right(array, pa.scalar(at, pa.uint32()))
         for at in (24, 16, 8, 0)
@@ -85,14 +85,15 @@ def ipv4_texts(array: pa.Array) -> pa.Array:
 
 
 def ipv6_texts(array: pa.Array) -> pa.Array:
-    """Return the texts of IPv6 addresses in their shortest form; NULL stays null."""
+    """Format IPv6 addresses of 16 bytes in their shortest text form; NULL stays null."""
     encoded = array.dictionary_encode()
     texts = [socket.inet_ntop(socket.AF_INET6, raw) for raw in encoded.dictionary.to_pylist()]
     return pa.array(texts, pa.string()).take(encoded.indices)
 
 
 def _per_distinct(array: pa.Array, parse: Callable[[str], bytes | None]) -> pa.Array:
-    """Return 16 bytes for each text, computed once for equal texts; NULL stays null."""
+    """Apply `parse`, which gives 16 bytes or None, to each distinct text, and return the results by row; NULL stays
+    null."""
     encoded = columns.binary(array).dictionary_encode()
     texts = (raw.decode("latin-1") for raw in encoded.dictionary.to_pylist())
     return pa.array([parse(text) for text in texts], pa.binary(16)).take(encoded.indices)

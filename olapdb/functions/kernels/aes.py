@@ -15,7 +15,7 @@ _UNSHIFTED = np.argsort(_SHIFTED)
 
 
 def _product(left: int, right: int) -> int:
-    """Return the product of two bytes in the field of AES, modulo x^8 + x^4 + x^3 + x + 1."""
+    """Multiply two bytes in the field of AES, modulo x^8 + x^4 + x^3 + x + 1."""
     total = 0
     while right:
         total ^= left if right & 1 else 0
@@ -26,13 +26,13 @@ def _product(left: int, right: int) -> int:
 
 @cache
 def _times(factor: int) -> np.ndarray:
-    """Return the products of all bytes by a factor."""
+    """Return a table of the products of all 256 bytes with `factor`."""
     return np.array([_product(value, factor) for value in range(256)], np.uint8)
 
 
 @cache
 def _boxes() -> tuple[np.ndarray, np.ndarray]:
-    """Return the substitution of bytes, and its inverse."""
+    """Return AES's S-box, the table of byte substitutions, and its inverse."""
     powers = [1]
     for _ in range(254):
         powers.append(_product(powers[-1], 3))
@@ -45,7 +45,7 @@ def _boxes() -> tuple[np.ndarray, np.ndarray]:
 
 
 def round_keys(key: bytes) -> np.ndarray:
-    """Return the keys of the rounds, shape (rounds + 1, 16), of a key of 16, 24 or 32 bytes."""
+    """Expand a key of 16, 24 or 32 bytes to the round keys, shape (rounds + 1, 16)."""
     box, _ = _boxes()
     words = [np.frombuffer(key[at : at + 4], np.uint8) for at in range(0, len(key), 4)]
     count, constant = len(words), 1
@@ -62,7 +62,7 @@ def round_keys(key: bytes) -> np.ndarray:
 
 
 def _mixed(blocks: np.ndarray, factors: tuple[int, int, int, int]) -> np.ndarray:
-    """Return blocks whose columns are multiplied by the circulant matrix of the factors."""
+    """Multiply the columns of blocks by the circulant matrix of the factors: MixColumns, or its inverse."""
     state = blocks.reshape(-1, 4, 4)
     out = np.zeros_like(state)
     for step, factor in enumerate(factors):
@@ -71,7 +71,7 @@ def _mixed(blocks: np.ndarray, factors: tuple[int, int, int, int]) -> np.ndarray
 
 
 def encrypted(blocks: np.ndarray, keys: np.ndarray) -> np.ndarray:
-    """Return the blocks encrypted by the keys of `round_keys`."""
+    """Encrypt the blocks with the round keys from `round_keys`."""
     box, _ = _boxes()
     state = blocks ^ keys[0]
     for key in keys[1:-1]:
@@ -80,7 +80,7 @@ def encrypted(blocks: np.ndarray, keys: np.ndarray) -> np.ndarray:
 
 
 def decrypted(blocks: np.ndarray, keys: np.ndarray) -> np.ndarray:
-    """Return the blocks that `encrypted` made these from."""
+    """Decrypt the blocks with the round keys from `round_keys`: the inverse of `encrypted`."""
     _, inverse = _boxes()
     state = inverse[(blocks ^ keys[-1])[:, _UNSHIFTED]]
     for key in keys[-2:0:-1]:
@@ -89,7 +89,7 @@ def decrypted(blocks: np.ndarray, keys: np.ndarray) -> np.ndarray:
 
 
 def hash_matrix(keys: np.ndarray) -> np.ndarray:
-    """Return the matrix over bits, float32 of shape (128, 128), that multiplies by GHASH's key."""
+    """Return the bit matrix, float32 of shape (128, 128), that multiplies a vector of bits by GHASH's key."""
     (block,) = encrypted(np.zeros((1, 16), np.uint8), keys)
     value = int.from_bytes(block.tobytes(), "big")
     rows = []
@@ -100,6 +100,6 @@ def hash_matrix(keys: np.ndarray) -> np.ndarray:
 
 
 def hash_step(state: np.ndarray, blocks: np.ndarray, matrix: np.ndarray) -> np.ndarray:
-    """Return the states of GHASH after one more block each."""
+    """Return the GHASH states after one more block for each."""
     bits = np.unpackbits(state ^ blocks, axis=1).astype(np.float32)
     return np.packbits((bits @ matrix).astype(np.uint8) & 1, axis=1)

@@ -11,10 +11,7 @@ _SEED_ROWS = 12_288
 
 
 def converted(values: np.ndarray, dtype: np.dtype | type[np.generic]) -> np.ndarray:
-    """Return the values at another width, as `astype` converts them.
-
-    An array that has the type is returned without a copy.
-    """
+    """Convert the values to `dtype`, as `astype` does. An array that has the type already is returned without a copy."""
     if values.dtype == dtype:
         return values
     if values.ndim != 1:
@@ -25,7 +22,7 @@ def converted(values: np.ndarray, dtype: np.dtype | type[np.generic]) -> np.ndar
 
 
 def progression(start: int, step: int, rows: int, dtype: np.dtype | type[np.generic]) -> np.ndarray:
-    """Return start, start + step, …; integers that wrap around at the type's width."""
+    """Return `rows` integers start, start + step, …, which wrap around at the type's width."""
     values = empty(rows, dtype)
     bits = values.dtype.itemsize * 8
     seed = np.arange(min(rows, _SEED_ROWS), dtype=np.uint64)

@@ -15,12 +15,12 @@ _PRECISIONS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 
 def clock_of(kind: pa.DataType) -> Time64 | None:
-    """Return the Time64 that holds a duration or time of day of the Arrow type, None for others."""
+    """Return the Time64 type that holds values of an Arrow duration or time of day; None for other Arrow types."""
     return Time64(_PRECISIONS[kind.unit]) if _is_clock(kind) else None
 
 
 def as_integers(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Return the column with int64 in place of durations and times of day."""
+    """Replace durations and times of day, also nested ones, by int64."""
     narrow = _with_leaves(column.type, _own_width)
     if narrow == column.type:
         return column
@@ -28,10 +28,8 @@ def as_integers(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArra
 
 
 def ticks_of(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Return the column with the ticks of Time64 in place of durations and times of day.
-
-    Raises CannotConvertType for a duration beyond ±999:59:59.9….
-    """
+    """Replace durations and times of day, also nested ones, by ticks of Time64. Raises CannotConvertType for a
+    duration beyond ±999:59:59.9…."""
     if has_durations(column.type):
         for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
             for leaf in _durations(chunk):
@@ -40,19 +38,18 @@ def ticks_of(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
 
 
 def has_durations(kind: pa.DataType) -> bool:
-    """Return whether the type is a duration or has one inside."""
+    """Return whether the type is a duration or contains one."""
     return bool(_with_leaves(kind, _time_of_day) != kind)
 
 
 def time_of_day_type(kind: pa.DataType) -> pa.DataType:
-    """Return the type with times of day of the same unit in place of durations."""
+    """Return the type with each duration replaced by the time of day of the same unit."""
     return _with_leaves(kind, _time_of_day)
 
 
 def times_of_day(array: pa.Array) -> pa.Array:
-    """Return the array with times of day in place of durations.
-
-    Raises ValueOutOfBound for a duration below 0 or of 24 hours and more."""
+    """Replace durations, also nested ones, by times of day. Raises ValueOutOfBound for a duration below 0 or of 24
+    hours or more."""
     for leaf in _durations(array):
         ends = pc.min_max(leaf.cast(pa.int64()))
         day = _DAY_SECONDS * 10 ** _PRECISIONS[leaf.type.unit]
@@ -70,7 +67,7 @@ _DAY_SECONDS = 86_400
 
 
 def _time_of_day(kind: pa.DataType) -> pa.DataType:
-    """Return the time of day of a duration's unit; a time of day as given."""
+    """Return the time-of-day type of a duration's unit; return a time of day unchanged."""
     if not pa.types.is_duration(kind):
         return kind
     return pa.time32(kind.unit) if kind.unit in ("s", "ms") else pa.time64(kind.unit)
@@ -87,7 +84,7 @@ def _own_width(kind: pa.DataType) -> pa.DataType:
 
 
 def _with_leaves(kind: pa.DataType, leaf: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
-    """Return the type with `leaf` of each duration and time of day in it."""
+    """Return the type with `leaf` applied to each duration and time of day in it."""
     if _is_clock(kind):
         return leaf(kind)
     if pa.types.is_map(kind):
@@ -101,7 +98,7 @@ def _with_leaves(kind: pa.DataType, leaf: Callable[[pa.DataType], pa.DataType]) 
 
 
 def _durations(array: pa.Array) -> Iterator[pa.Array]:
-    """Yield the durations of an array and of the arrays in it."""
+    """Yield all arrays of durations in an array, itself included."""
     kind = array.type
     if pa.types.is_duration(kind):
         yield array
@@ -116,7 +113,7 @@ def _durations(array: pa.Array) -> Iterator[pa.Array]:
 
 
 def _refuse_beyond(durations: pa.Array) -> None:
-    """Raise CannotConvertType about the first duration, if any, that no Time64 holds."""
+    """Raise CannotConvertType for the first duration that is out of Time64's range; do nothing if there is none."""
     most = (SECONDS_MAX + 1) * 10 ** _PRECISIONS[durations.type.unit] - 1
     ticks = durations.cast(pa.int64())
     ends = pc.min_max(ticks)

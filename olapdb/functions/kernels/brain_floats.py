@@ -13,7 +13,7 @@ _QUIET_NAN = np.uint32(0x7FC00000)
 
 
 def truncated(array: pa.Array) -> pa.Array:
-    """Return Float32 values without the bits that a BFloat16 lacks: they are cut, not rounded."""
+    """Truncate (not round) Float32 values to the bits that a BFloat16 has."""
     values = columns.numpy_values(array)
     bits = np.ascontiguousarray(values).view(np.uint32)
     kept = np.where(np.isnan(values), (bits & _UPPER) | _QUIET_NAN, bits & _UPPER)
@@ -21,12 +21,12 @@ def truncated(array: pa.Array) -> pa.Array:
 
 
 def words_of(array: pa.Array) -> np.ndarray:
-    """Return the 16 bits of each value as uint16."""
+    """Return the upper 16 bits of each Float32 value, its BFloat16 form, as uint16."""
     values = np.ascontiguousarray(columns.numpy_values(array)).view(np.uint32)
     return np.asarray((values >> np.uint32(_LOWER_BITS)).astype("<u2"))
 
 
 def of_words(words: np.ndarray) -> pa.Array:
-    """Return values by their 16 bits."""
+    """Convert BFloat16 words of 16 bits to Float32 values."""
     bits = words.astype(np.uint32) << np.uint32(_LOWER_BITS)
     return columns.from_values(bits.view(np.float32), pa.float32())

@@ -18,13 +18,11 @@ from olapdb.types.arrow_values import from_numpy
 
 
 def by_value(function: Callable[..., object]) -> Kernel:
-    """Return the kernel of a function of one row's values.
-
-    The function takes and returns Python values: bytes for texts, lists for arrays.
-    """
+    """Make a kernel from a Python function of the values of one row. The function gets and returns Python values:
+    bytes for texts, lists for arrays."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        """Call the function once for each distinct row, and spread its results."""
+        """Call the function once for each distinct row, and return its results by row."""
         return values_by_row(arrays, function, call.result.arrow)
 
     return kernel
@@ -33,7 +31,8 @@ def by_value(function: Callable[..., object]) -> Kernel:
 def values_by_row(
     arrays: Sequence[pa.Array], function: Callable[..., object], arrow: pa.DataType
 ) -> pa.Array:
-    """Return the function's value of each row, of type `arrow`; the columns have no nulls."""
+    """Call the function once for each distinct row and return the results by row, as type `arrow`; the columns have
+    no nulls."""
     if not len(arrays[0]):
         return pa.nulls(0, arrow)
     ranking = rank_rows(arrays)
@@ -59,10 +58,10 @@ def bytes_of_text(value: str) -> bytes:
 
 
 def on_text(function: Callable[..., str]) -> Callable[..., bytes]:
-    """Return a function of bytes from one whose texts are Python strings."""
+    """Convert a function of Python strings to a function of bytes, see `text_of`."""
 
     def call(*values: object) -> bytes:
-        """Decode the texts, call the function, and encode its result."""
+        """Decode bytes arguments, call the function, and encode its result."""
         decoded = [text_of(value) if isinstance(value, bytes) else value for value in values]
         return bytes_of_text(function(*decoded))
 
@@ -78,14 +77,14 @@ def define_by_value(
     aliases: tuple[str, ...] = (),
     insensitive: bool = False,
 ) -> ScalarDefinition:
-    """Define a scalar function that is called with each distinct row; see `by_value`."""
+    """Define a scalar function by a Python function, which is called once for each distinct row; see `by_value`."""
     return define(
         name, rule, by_value(function), count=count, aliases=aliases, insensitive=insensitive
     )
 
 
 def _as_bytes(array: pa.Array) -> pa.Array:
-    """Return texts, also as elements of arrays, as binary values: a text need not be UTF-8."""
+    """Convert texts, also nested in arrays, to binary values, since a text need not be UTF-8."""
     if pa.types.is_string(array.type):
         return columns.binary(array)
     if pa.types.is_list(array.type):
@@ -95,7 +94,7 @@ def _as_bytes(array: pa.Array) -> pa.Array:
 
 
 def _bytes_type(arrow: pa.DataType) -> pa.DataType:
-    """Return the type with binary in place of string, also as element of arrays and tuples."""
+    """Return the Arrow type with each string, also nested in arrays and tuples, replaced by binary."""
     if pa.types.is_string(arrow):
         return pa.binary()
     if pa.types.is_list(arrow):
@@ -106,7 +105,7 @@ def _bytes_type(arrow: pa.DataType) -> pa.DataType:
 
 
 def _as_text(array: pa.Array, arrow: pa.DataType) -> pa.Array:
-    """Return binary values as texts where `arrow` has texts."""
+    """Convert binary values back to texts wherever `arrow` has texts."""
     if pa.types.is_string(arrow):
         return columns.text(array)
     if pa.types.is_list(arrow):

@@ -51,11 +51,8 @@ def days_from_civil(year: np.ndarray, month: np.ndarray, day: np.ndarray) -> np.
 
 
 def civil_from_days(days: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (year, month, day) of days since 1970-01-01.
-
-    Days of a Date's range are looked up. Otherwise, if there are more rows than days between the
-    least and the greatest, only those days are computed.
-    """
+    """Return (year, month, day) of days since 1970-01-01. Days in Date's range come from a table; of others, repeated
+    days of a narrow range are computed once."""
     if not days.size:
         return _civil_from_days(days)
     first, last = int(days.min()), int(days.max())
@@ -68,8 +65,8 @@ def civil_from_days(days: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarra
 
 
 def moved_days(move: Callable[[np.ndarray], np.ndarray], days: np.ndarray) -> np.ndarray:
-    """Return `move` of each day, which it takes by itself. If there are more rows than days between
-    the least and the greatest, only those days are moved."""
+    """Apply `move`, a function of single days, to each day. If there are more rows than days between the least and
+    the greatest, it is applied once to each of these days."""
     if days.size > tuning.CALENDAR_ROWS_MIN:
         first, last = int(days.min()), int(days.max())
         if last - first < days.size:
@@ -86,7 +83,7 @@ def _calendar() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def _looked_up(
     calendar: tuple[np.ndarray, np.ndarray, np.ndarray], position: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (year, month, day) at positions of a precomputed calendar."""
+    """Return (year, month, day) at these positions of a calendar table."""
     year, month, day = (
         part.take(position, out=empty(position.size, part.dtype), mode="clip") for part in calendar
     )
@@ -107,7 +104,7 @@ def _civil_from_days(days: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 
 def year_start(year: np.ndarray) -> np.ndarray:
-    """Return January 1 of each year in days since 1970-01-01."""
+    """Return the day January 1 of each year, in days since 1970-01-01."""
     one = np.ones_like(year)
     return days_from_civil(year, one, one)
 
@@ -134,15 +131,13 @@ def zone_of(data_type: types.DataType, warehouse_zone: str) -> str:
 
 
 def local_from_utc(seconds: np.ndarray, zone: str) -> np.ndarray:
-    """Return wall clock seconds in the zone of UTC seconds since 1970, up to the end of 9999."""
+    """Convert UTC seconds since 1970 to wall clock seconds in the zone, clamped to the end of the year 9999."""
     return stopped_clock(unbounded_local(seconds, zone))
 
 
 def unbounded_local(seconds: np.ndarray, zone: str) -> np.ndarray:
-    """Return wall clock seconds of UTC seconds, also after 9999, to compute with and not to show.
-
-    East of Greenwich the clocks reach the year 10000 before the last DateTime64.
-    """
+    """Convert UTC seconds to wall clock seconds in the zone, without a limit: for computing, not for showing. East of
+    Greenwich the clocks reach the year 10000 before the last DateTime64."""
     if zone in ("UTC", "Etc/UTC"):
         return seconds
     zoned = columns.from_values(seconds, pa.timestamp("s", tz=zone))
@@ -150,10 +145,8 @@ def unbounded_local(seconds: np.ndarray, zone: str) -> np.ndarray:
 
 
 def stopped_clock(wall: np.ndarray, per_second: int = 1) -> np.ndarray:
-    """Return wall clock ticks with those after the year 9999 in its last second.
-
-    As ClickHouse shows them: 23:59:59 of the last day, with their own fraction.
-    """
+    """Clamp wall clock ticks to the year 9999: later ones become 23:59:59 of its last day and keep their fraction, as
+    ClickHouse shows them."""
     end = (SECONDS64_RANGE[1] + 1) * per_second
     if not wall.size or int(wall.max()) < end:
         return wall
@@ -161,10 +154,8 @@ def stopped_clock(wall: np.ndarray, per_second: int = 1) -> np.ndarray:
 
 
 def utc_from_local(seconds: np.ndarray, zone: str) -> np.ndarray:
-    """Return UTC seconds of wall clock seconds.
-
-    An ambiguous time is the earlier of the two; a skipped one is the end of the gap.
-    """
+    """Convert wall clock seconds in the zone to UTC seconds. An ambiguous time is the earlier of the two; a skipped
+    one is the end of the gap."""
     if zone in ("UTC", "Etc/UTC"):
         return seconds
     naive = columns.from_values(seconds, pa.timestamp("s"))
@@ -173,12 +164,9 @@ def utc_from_local(seconds: np.ndarray, zone: str) -> np.ndarray:
 
 
 def utc_of_text(seconds: np.ndarray, zone: str) -> np.ndarray:
-    """Return UTC seconds of wall clock seconds that a text, parts or a move by days gave.
-
-    As in ClickHouse a time that the clocks skip counts with the offset after the gap: it lies as
-    long before the gap's end as it was written after its beginning. An ambiguous one is the earlier
-    of two.
-    """
+    """Convert wall clock seconds that come from a text, parts or a move by days to UTC seconds. As in ClickHouse, a
+    skipped time uses the offset after the gap: it lies as far before the gap's end as it was written after the gap's
+    beginning. An ambiguous time is the earlier of the two."""
     instants = utc_from_local(seconds, zone)
     if instants is seconds:
         return seconds
@@ -194,10 +182,8 @@ def utc_of_text(seconds: np.ndarray, zone: str) -> np.ndarray:
 def local_seconds(
     array: pa.Array, data_type: types.DataType, warehouse_zone: str, zone: str | None = None
 ) -> np.ndarray:
-    """Return wall clock seconds, floored, of a column of Dates or DateTimes.
-
-    A DateTime is shown in `zone`, by default in its own or the warehouse's zone.
-    """
+    """Return wall clock seconds, rounded down, of a column of dates or timestamps, in `zone`. Without `zone` the
+    type's own zone or the warehouse's is used."""
     values = columns.numpy_values(array)
     if isinstance(data_type, types.Date | types.Date32):
         return np.asarray(
@@ -223,7 +209,7 @@ def limits64(ticks: int) -> tuple[int, int]:
 
 
 def cut_precision(ticks: np.ndarray, target: types.DataType) -> np.ndarray:
-    """Return ticks truncated to the digits that a DateTime64 shows."""
+    """Truncate ticks to the digits that the DateTime64 `target` shows."""
     if not isinstance(target, types.DateTime64):
         return ticks
     step = 10 ** (-target.precision % 3)
@@ -231,6 +217,6 @@ def cut_precision(ticks: np.ndarray, target: types.DataType) -> np.ndarray:
 
 
 def towards_zero(ticks: np.ndarray, step: int) -> np.ndarray:
-    """Return ticks divided by `step`, truncated, as ClickHouse changes a DateTime64's scale."""
+    """Divide ticks by `step`, truncated towards zero, as ClickHouse changes the scale of a DateTime64."""
     quotient = ticks // step
     return np.asarray(quotient + ((quotient < 0) & (quotient * step != ticks)))

@@ -19,14 +19,16 @@ TAG_BYTES = 16
 
 @dataclass
 class Texts:
-    """Texts in whole blocks: `blocks` (n, 16), the first block of each text, and its bytes."""
+    """Texts cut into whole blocks. `blocks` has shape (n, 16); text i has the blocks from starts[i] up to starts[i +
+    1], excluded, and sizes[i] bytes."""
 
     blocks: np.ndarray
     starts: np.ndarray
     sizes: np.ndarray
 
     def steps(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield, for the first blocks, the second, …: the texts that have one, and its place."""
+        """Yield for the block numbers 0, 1, … of a text: which texts have such a block, and the block's position in
+        `blocks`."""
         counts = np.diff(self.starts)
         for step in range(int(counts.max(initial=0))):
             texts = np.flatnonzero(counts > step)
@@ -34,7 +36,7 @@ class Texts:
 
 
 def in_blocks(offsets: np.ndarray, data: np.ndarray, *, padded: bool = False) -> Texts:
-    """Return texts in blocks, with zeros behind them, or `padded` as PKCS#7 says."""
+    """Cut texts into blocks of 16 bytes. The last block is filled with zeros, or with `padded` by the rule of PKCS#7."""
     sizes = np.diff(offsets)
     counts = sizes // 16 + 1 if padded else -(-sizes // 16)
     starts = offsets_from_counts(counts)
@@ -48,7 +50,7 @@ def in_blocks(offsets: np.ndarray, data: np.ndarray, *, padded: bool = False) ->
 
 
 def in_bytes(texts: Texts, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return (offsets, bytes) of the first `sizes` bytes of each text."""
+    """Convert blocks back to texts: (offsets, bytes) of the first `sizes` bytes of each text."""
     offsets = offsets_from_counts(sizes)
     places = np.arange(int(offsets[-1])) + np.repeat(texts.starts[:-1] * 16 - offsets[:-1], sizes)
     return offsets, texts.blocks.reshape(-1)[places]
@@ -57,7 +59,8 @@ def in_bytes(texts: Texts, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def run(
     mode: str, texts: Texts, keys: np.ndarray, vectors: np.ndarray, *, decrypt: bool
 ) -> np.ndarray:
-    """Return the blocks of the texts in a mode without a tag; `vectors` are the IVs, (texts, 16)."""
+    """Encrypt or decrypt texts in one of the modes without a tag (ECB, CBC, CFB, OFB, CTR); return the blocks.
+    `vectors` are the initialization vectors, shape (texts, 16)."""
     blocks = texts.blocks
     if mode == "ecb":
         return aes.decrypted(blocks, keys) if decrypt else aes.encrypted(blocks, keys)
@@ -110,7 +113,8 @@ def _key_stream(
 def _shifted_feedback(
     texts: Texts, keys: np.ndarray, vectors: np.ndarray, *, bits: int, decrypt: bool
 ) -> np.ndarray:
-    """Return the blocks in CFB of 1 or 8 bits: each enters the register from the right."""
+    """Encrypt or decrypt blocks in CFB1 or CFB8 mode: each bit or byte of ciphertext is shifted into the register
+    from the right."""
     flat = texts.blocks.reshape(-1)
     units = np.unpackbits(flat) if bits == 1 else flat
     out = np.zeros_like(units)
@@ -129,7 +133,7 @@ def _shifted_feedback(
 
 
 def _hashed(groups: list[Texts], matrix: np.ndarray) -> np.ndarray:
-    """Return GHASH of the texts of all groups, one after the other, then of nothing else."""
+    """Return the GHASH of each text, over the text's blocks of all groups in order."""
     state = np.zeros((len(groups[0].sizes), 16), np.uint8)
     for texts in groups:
         for active, places in texts.steps():
@@ -138,7 +142,7 @@ def _hashed(groups: list[Texts], matrix: np.ndarray) -> np.ndarray:
 
 
 def _lengths(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return the blocks that end GHASH: two lengths in bits."""
+    """Return the last GHASH block of each text: the two lengths, in bits."""
     pairs = np.stack([first * 8, second * 8], axis=1).astype(">u8")
     return pairs.view(np.uint8).reshape(-1, 16)
 
@@ -146,7 +150,8 @@ def _lengths(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 def gcm(
     texts: Texts, keys: np.ndarray, vectors: Texts, additional: Texts, *, decrypt: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the blocks in Galois/Counter mode, and the tag of each text, (texts, 16)."""
+    """Encrypt or decrypt texts in Galois/Counter mode; return the blocks and the tag of each text, shape (texts, 16).
+    `additional` are authenticated, not encrypted."""
     matrix = aes.hash_matrix(keys)
     zero = np.zeros_like(vectors.sizes)
     start = aes.hash_step(_hashed([vectors], matrix), _lengths(zero, vectors.sizes), matrix)
@@ -164,7 +169,7 @@ def gcm(
 
 
 def _cleared(blocks: np.ndarray, texts: Texts) -> np.ndarray:
-    """Return the blocks with zeros behind the end of each text."""
+    """Set the bytes after the end of each text to zero."""
     flat = np.zeros(blocks.size, np.uint8)
     offsets = offsets_from_counts(texts.sizes)
     places = np.arange(int(offsets[-1])) + np.repeat(

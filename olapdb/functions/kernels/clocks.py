@@ -18,28 +18,28 @@ SECONDS_MAX = 999 * 3600 + 59 * 60 + 59
 
 
 def ticks_per_second(data_type: Clock) -> int:
-    """Return how many ticks a second has: 10 to the power of the precision, 1 for a Time."""
+    """Return the number of ticks in a second: 10 to the power of the precision, 1 for a Time."""
     return int(10**data_type.precision)
 
 
 def ticks_max(data_type: Clock) -> int:
-    """Return the most ticks of the type, 999:59:59.9…; the least are as many below 0."""
+    """Return the greatest value of the type in ticks, 999:59:59.9…; the least is its negative."""
     return (SECONDS_MAX + 1) * ticks_per_second(data_type) - 1
 
 
 def stopped(ticks: np.ndarray, data_type: Clock) -> np.ndarray:
-    """Return ticks with those beyond the type's range at its ends."""
+    """Clamp ticks to the type's range."""
     most = ticks_max(data_type)
     return np.asarray(np.clip(ticks, -most, most))
 
 
 def cut(ticks: np.ndarray, step: int) -> np.ndarray:
-    """Return ticks divided by `step`, truncated towards zero."""
+    """Divide ticks by `step`, truncated towards zero."""
     return np.asarray(np.sign(ticks) * (np.abs(ticks) // step))
 
 
 def rescaled(ticks: np.ndarray, per_second: int, new_per_second: int) -> np.ndarray:
-    """Return ticks at another number of ticks a second, truncated; both are powers of ten."""
+    """Convert ticks to another number of ticks a second, truncated towards zero; both are powers of ten."""
     if new_per_second >= per_second:
         return np.asarray(ticks * (new_per_second // per_second))
     return cut(ticks, per_second // new_per_second)
@@ -61,5 +61,5 @@ def clock_texts(array: pa.Array, data_type: Clock) -> pa.Array:
 
 
 def _padded(values: np.ndarray, width: int) -> pa.Array:
-    """Return numbers as text of at least `width` digits."""
+    """Return numbers as texts of at least `width` digits, zero padded."""
     return pc.utf8_lpad(pa.array(values).cast(pa.string()), width=width, padding="0")

@@ -56,15 +56,12 @@ def _array_of_one(column: pa.Scalar) -> pa.Array:
 
 
 def single(column: Column) -> pa.Array:
-    """Return a constant as an array of one value, and an array as given."""
+    """Return a constant as an array of one value, an array unchanged."""
     return as_array(column, 1) if isinstance(column, pa.Scalar) else column
 
 
 def from_scalars(values: Iterable[pa.Scalar], arrow: pa.DataType) -> pa.Array:
-    """Return an array of constants.
-
-    They have the type `arrow`, are NULL of any type, or are cast.
-    """
+    """Build an array of type `arrow` from constants, which have this type, are NULL of any type, or are cast."""
     present = [value if value.is_valid else None for value in values]
     typed = [v if v is None or v.type == arrow else v.cast(arrow) for v in present]
     if not pa.types.is_nested(arrow) and 0 < len(typed) <= _SCALARS_MAX:
@@ -100,7 +97,7 @@ _DTYPES: dict[int, np.dtype] = {
 
 
 def numpy_values(array: pa.Array) -> np.ndarray:
-    """Return the physical values of a fixed-width array; copies only Bool."""
+    """Return the physical values of a fixed-width array as numpy; copies only Bool."""
     if pa.types.is_boolean(array.type):
         return numpy_values(array.cast(pa.uint8()))
     dtype = dtype_of(array.type)
@@ -112,10 +109,8 @@ def numpy_values(array: pa.Array) -> np.ndarray:
 
 
 def operand(column: Column) -> np.ndarray:
-    """Return the physical values of a column without NULL.
-
-    A constant yields an array of one value, which numpy broadcasts.
-    """
+    """Return the physical values of a column without NULL as numpy; a constant gives an array of one value, which
+    numpy broadcasts."""
     if isinstance(column, pa.Scalar):
         timed = isinstance(column, pa.Date32Scalar | pa.TimestampScalar)
         return np.array([column.value if timed else column.as_py()], dtype_of(column.type))
@@ -130,7 +125,7 @@ def validity(array: pa.Array) -> np.ndarray | None:
 
 
 def mask_buffer(valid: np.ndarray | None) -> pa.Buffer | None:
-    """Return the validity bitmap for Arrow, or None if all rows are valid."""
+    """Pack a mask of the valid rows into Arrow's validity bitmap; None if all rows are valid or `valid` is None."""
     if valid is None or bool(valid.all()):
         return None
     return pa.py_buffer(np.packbits(valid, bitorder="little").tobytes())
@@ -149,10 +144,7 @@ def from_values(
 
 
 def view(array: pa.Array, arrow: pa.DataType) -> pa.Array:
-    """Return the same buffers under another type of the same width (int64 as timestamp).
-
-    No copy.
-    """
+    """Reinterpret the array's buffers as another type of the same width (int64 as timestamp), without a copy."""
     if array.type == arrow:
         return array
     return pa.Array.from_buffers(
@@ -183,9 +175,8 @@ def binary(array: pa.Array) -> pa.Array:
 
 
 def _of_fixed_size(array: pa.FixedSizeBinaryArray) -> pa.Array:
-    """Return values of one size as `binary`.
-
-    Arrow's cast of a slice keeps the bytes before it, at which the kernels of letters fail."""
+    """Convert fixed-size binary values to `binary`. Arrow's own cast of a slice keeps the bytes before the slice, on
+    which text kernels fail."""
     rows, width = len(array), array.type.byte_width
     if not rows or rows * width >= 2**31:
         return array.cast(pa.binary())  # which raises for so many bytes
@@ -207,10 +198,8 @@ def offsets_of(array: pa.Array) -> np.ndarray:
 
 
 def bytes_of(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Return (offsets from 0, bytes) of a string or binary array.
-
-    A null row may have bytes; the caller masks them.
-    """
+    """Return (offsets from 0, bytes) of a string or binary array. A null row may have bytes of its own; the caller
+    ignores them."""
     offsets = offsets_of(array)
     buffer = array.buffers()[2]
     data = np.frombuffer(buffer, np.uint8) if buffer is not None else np.zeros(0, np.uint8)
@@ -265,7 +254,7 @@ def retype(array: pa.Array, arrow: pa.DataType) -> pa.Array:
 def structs_from(
     fields: Sequence[pa.Array], arrow: pa.DataType, valid: np.ndarray | None = None, rows: int = 0
 ) -> pa.Array:
-    """Return a struct array of the fields' columns; `rows` counts if there are no fields."""
+    """Build a struct array from its fields' columns; `rows` gives the length where there are no fields."""
     count = len(fields[0]) if fields else rows
     children = [retype(f, arrow.field(i).type) for i, f in enumerate(fields)]
     return pa.Array.from_buffers(arrow, count, [mask_buffer(valid)], children=children)
@@ -280,12 +269,12 @@ def maps_from(
 
 
 def struct_fields(array: pa.Array) -> list[pa.Array]:
-    """Return the fields' columns of a struct array; a null struct is null in each."""
+    """Return the fields' columns of a struct array; where the struct is null, each field is null."""
     return list(array.flatten())
 
 
 def parents_of(offsets: np.ndarray) -> np.ndarray:
-    """Return for each element of a list array the row of its list."""
+    """Return for each list element the number of the row whose list it is in."""
     return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
 
 
@@ -301,7 +290,7 @@ def scatter(values: pa.Array, valid: np.ndarray) -> pa.Array:
 
 
 def replaced_rows(values: pa.Array, rows: np.ndarray, new: pa.Array) -> pa.Array:
-    """Return `values` with the values of `new` at `rows`, which ascend."""
+    """Return `values` with the rows `rows`, in ascending order, replaced by `new`."""
     if len(rows) == len(values):
         return new
     places = np.arange(len(values))
@@ -335,7 +324,7 @@ def truth(column: Column) -> Column:
 
 
 def true_positions(keep: pa.BooleanArray) -> np.ndarray:
-    """Return the positions of the rows that a mask keeps, ascending; NULL counts as false. int64."""
+    """Return the positions, ascending int64, at which the mask is true; NULL counts as false."""
     if library() is not None:
         return selection.positions(keep)
     plain_keep = pc.fill_null(keep, False).to_numpy(zero_copy_only=False)
@@ -343,5 +332,5 @@ def true_positions(keep: pa.BooleanArray) -> np.ndarray:
 
 
 def wrapped(column: Column, arrow: pa.DataType) -> Column:
-    """Return a number column or constant as type `arrow`; integers wrap around."""
+    """Cast a column or constant of numbers to `arrow`; integers wrap around."""
     return column if column.type == arrow else pc.cast(column, arrow, safe=False)

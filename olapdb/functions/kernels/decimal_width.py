@@ -44,8 +44,8 @@ def unscaled_floats(column: pa.Array) -> pa.Array:
 
 
 def decimals_of_unscaled(numbers: np.ndarray, arrow: pa.DataType) -> pa.Array:
-    """Return the decimals of the type `arrow` whose unscaled integers are the numbers, cut to
-    integers: 1.25 for 125.7. The numbers are finite and fit the type's width, not its precision."""
+    """Truncate floats to integers and return the decimals of type `arrow` with these unscaled values: 125.7 gives
+    1.25 with scale 2. The numbers are finite and fit the type's width, though perhaps not its precision."""
     words = 2 if pa.types.is_decimal128(arrow) else 4
     left = np.abs(np.trunc(numbers))
     data = np.empty((len(numbers), words), np.uint64)
@@ -63,7 +63,7 @@ def decimals_of_unscaled(numbers: np.ndarray, arrow: pa.DataType) -> pa.Array:
 
 
 def decimals_of_integers(unscaled: np.ndarray, arrow: pa.DataType) -> pa.Array:
-    """Return the decimals of the 128-bit type `arrow` whose unscaled integers are these int64."""
+    """Return the decimals of the 128-bit type `arrow` whose unscaled values are these int64 numbers."""
     halves = np.stack([unscaled, unscaled >> 63], axis=1)
     return pa.Array.from_buffers(arrow, len(unscaled), [None, pa.py_buffer(halves)])
 
@@ -73,22 +73,22 @@ SHORT_DIGITS = 18
 
 
 def has_short_form(arrow: pa.DataType) -> bool:
-    """Return whether the type is that of 128-bit decimals whose values fit 64 bits."""
+    """Return whether the type is a 128-bit decimal type whose precision fits 64 bits, so that it has a short form."""
     return bool(pa.types.is_decimal128(arrow)) and arrow.precision <= SHORT_DIGITS
 
 
 def short_form(arrow: pa.DataType) -> pa.DataType:
-    """Return the type of the short form of decimals of a type that `has_short_form`."""
+    """Return the 64-bit decimal type that is the short form of `arrow`, for which `has_short_form` is true."""
     return pa.decimal64(arrow.precision, arrow.scale)
 
 
 def is_short(arrow: pa.DataType) -> bool:
-    """Return whether the type is that of the short form. No value that leaves the engine has it."""
+    """Return whether the type is the 64-bit short form of decimals, which only occurs inside the engine."""
     return bool(pa.types.is_decimal64(arrow))
 
 
 def shortened(column: pa.Array) -> pa.Array:
-    """Return decimals of a type that `has_short_form` as Decimal64."""
+    """Convert 128-bit decimals, of a type for which `has_short_form` is true, to 64-bit decimals."""
     values = empty(len(column), np.int64)
     data = column.buffers()[1]
     if len(column) and data is not None:
@@ -107,7 +107,7 @@ def shortened(column: pa.Array) -> pa.Array:
 
 
 def lengthened(column: pa.Array) -> pa.Array:
-    """Return decimals of the short form as 128-bit decimals, and columns of other types as they are."""
+    """Convert 64-bit decimals to 128-bit ones; return columns of other types unchanged."""
     if not is_short(column.type):
         return column
     words = empty(2 * len(column), np.int64)
@@ -128,7 +128,7 @@ def lengthened(column: pa.Array) -> pa.Array:
 
 
 def _own_validity(column: pa.Array) -> pa.Buffer | None:
-    """Return the validity bitmap of a column, its first bit that of row 0; None without nulls."""
+    """Return the validity bitmap of a column, shifted so that its first bit is row 0; None without nulls."""
     if not column.null_count:
         return None
     return (
@@ -169,10 +169,8 @@ def with_precision(column: pa.Array, arrow: pa.DataType) -> pa.Array:
 
 
 def decimal_within_bits(column: pa.Array, arrow: pa.DataType) -> pa.Array | None:
-    """Return decimals as `arrow`, of the same scale, or None if a value exceeds its width in bits.
-
-    Beyond 64 bits the limit is the digits of its class, 38 or 76.
-    """
+    """Cast decimals to `arrow`, of the same scale; None if a value exceeds the type's width in bits. Beyond 64 bits
+    the limit is 38 or 76 digits."""
     bits = decimal_bits(arrow)
     if bits > _LONG_BITS:  # Arrow limits digits, not bits
         widest = decimal_class(arrow)
@@ -192,7 +190,7 @@ _LONG_BITS = 64
 
 
 def _unscaled_ends(column: pa.Array) -> list[int]:
-    """Return the least and the greatest unscaled integer; empty if all values are NULL."""
+    """Return [least, greatest] unscaled value of the decimals as Python integers; [] if all are NULL."""
     ends = pc.min_max(column)
     unscaled = []
     for end in (ends["min"].as_py(), ends["max"].as_py()):

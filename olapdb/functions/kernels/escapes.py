@@ -16,7 +16,7 @@ for _letter, _byte in zip(b"abefnrtv0\\'\"`/=", b"\a\b\x1b\f\n\r\t\v\0\\'\"`/=",
 
 
 def spans(data: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> pa.Array:
-    """Return the bytes from each start up to its end, excluded, as texts."""
+    """Return the bytes data[start:end] of each span as texts."""
     lengths = ends - starts
     offsets = columns.offsets_from_counts(lengths)
     source = np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])
@@ -24,7 +24,7 @@ def spans(data: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> pa.Array:
 
 
 def escaped(data: np.ndarray) -> np.ndarray:
-    """Return which bytes an odd number of backslashes stands right before."""
+    """Return a mask of the bytes that have an odd number of backslashes right before them."""
     is_backslash = data == _BACKSLASH
     if not is_backslash.any():
         return np.zeros(len(data), bool)
@@ -36,8 +36,7 @@ def escaped(data: np.ndarray) -> np.ndarray:
 
 
 def unescaped(texts: pa.Array) -> pa.Array:
-    r"""Return texts without the escapes of TabSeparated: `\t` is a tab, `\x41` an A; an unknown
-    escape stays."""
+    r"""Undo the escapes of TabSeparated: `\t` becomes a tab, `\x41` an A; an unknown escape stays."""
     offsets, data = columns.bytes_of(texts)
     is_backslash = data == _BACKSLASH
     if not is_backslash.any():
@@ -64,7 +63,7 @@ def unescaped(texts: pa.Array) -> pa.Array:
 def _unescape_hexadecimal(
     data: np.ndarray, keep: np.ndarray, leads: np.ndarray, ends: np.ndarray
 ) -> None:
-    r"""Replace `\xHH` by the byte that its digits denote, in place."""
+    r"""Replace each `\xHH` by the byte that its digits denote, in `data` and `keep`, in place."""
     leads = leads[leads + 3 < ends[leads]] if len(leads) else leads
     if not len(leads):
         return

@@ -25,7 +25,7 @@ _POSITION = np.uint64(0xD6E8FEB86659FD93)
 
 
 def mix(values: np.ndarray) -> np.ndarray:
-    """Return splitmix64 of uint64 values."""
+    """Return the splitmix64 hash of each uint64 value."""
     with np.errstate(over="ignore"):
         z = values + _GOLDEN
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -34,7 +34,7 @@ def mix(values: np.ndarray) -> np.ndarray:
 
 
 def combined(hashes: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Return hashes of rows, combined with those of a further column; may change `hashes`. It is no part of the
+    """Combine the hashes of rows with those of one more column; may overwrite `hashes`. The result is not part of the
     on-disk format."""
     if library() is not None and len(hashes):
         return combine_hashes(hashes, others)
@@ -43,7 +43,7 @@ def combined(hashes: np.ndarray, others: np.ndarray) -> np.ndarray:
 
 
 def hash_rows(arguments: Sequence[pa.Array]) -> np.ndarray:
-    """Return one uint64 for each row, of all columns together; they hold no nulls."""
+    """Return one uint64 hash for each row over all columns, which hold no nulls."""
     total = hash_values(arguments[0])
     with np.errstate(over="ignore"):
         for array in arguments[1:]:
@@ -52,7 +52,7 @@ def hash_rows(arguments: Sequence[pa.Array]) -> np.ndarray:
 
 
 def hash_values(array: pa.Array) -> np.ndarray:
-    """Return one uint64 for each value of a column; 0 for a null, as a tuple's element may be."""
+    """Return one uint64 hash for each value of a column; 0 for a null, which an element of a tuple may be."""
     arrow = array.type
     if pa.types.is_null(arrow):
         return np.zeros(len(array), np.uint64)

@@ -16,11 +16,8 @@ _SAMPLE_ROWS = 1024
 
 
 def rank_integers(values: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return the rank of each integer among the distinct ones, and the last row of each distinct
-    one; both int64.
-
-    Returns None where hashing is likely to take less time: for values of a wide range of which many
-    are equal."""
+    """Return the rank of each integer among the distinct ones, and for each rank the last row with it; both int64.
+    Returns None where hashing is likely to be faster: for a wide range of values with many repeats."""
     if not len(values):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     low, high = int(values.min()), int(values.max())
@@ -34,7 +31,8 @@ def rank_integers(values: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 def _by_table(places: np.ndarray, cells: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return ranks and rows from a table of all values of the range."""
+    """Return ranks and rows as `rank_integers` does, by a table of `cells` entries, one for each possible value;
+    `places` are the values minus the least one."""
     row_of_place = np.full(cells, -1, np.int64)
     row_of_place[places] = np.arange(len(places))
     seen = row_of_place >= 0
@@ -42,7 +40,7 @@ def _by_table(places: np.ndarray, cells: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _by_sorting(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return ranks and rows from the sorted values."""
+    """Return ranks and rows as `rank_integers` does, by sorting."""
     order = stable_order(values)
     ordered = values[order]
     ends = np.append(ordered[1:] != ordered[:-1], True)
@@ -52,7 +50,7 @@ def _by_sorting(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def stable_order(values: np.ndarray) -> np.ndarray:
-    """Return the positions that sort integers, equal ones in their order; int64."""
+    """Return the positions that sort the integers; equal ones keep their order; int64."""
     order = None
     if library() is not None:
         order = sort_order([SortColumn(from_numpy(values), False, False)], len(values))

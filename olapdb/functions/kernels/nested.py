@@ -17,15 +17,14 @@ def map_parts(array: pa.Array) -> tuple[np.ndarray, pa.Array, pa.Array]:
 
 
 def count_marked(offsets: np.ndarray, marked: np.ndarray) -> np.ndarray:
-    """Return how many marked elements each list has; int64, shape (rows,).
-
-    `marked` is a bool for each element, `offsets` are those of the lists, from 0."""
+    """Return the number of marked elements of each list; int64, shape (rows,). `marked` is a bool for each element,
+    `offsets` are those of the lists, from 0."""
     running = np.concatenate(([0], np.cumsum(marked)))
     return np.asarray(running[offsets[1:]] - running[offsets[:-1]])
 
 
 def filter_elements(offsets: np.ndarray, elements: pa.Array, keep: np.ndarray) -> pa.Array:
-    """Return lists of the elements that `keep` marks, in order."""
+    """Return the lists with only the elements that `keep` marks, in order."""
     kept_offsets = columns.offsets_from_counts(count_marked(offsets, keep))
     return columns.lists_from(kept_offsets, elements.filter(from_numpy(keep)))
 

@@ -26,14 +26,14 @@ def nested_ranks(array: pa.Array, *, missing_low: bool = False) -> np.ndarray:
 
 
 def _missing(array: pa.Array) -> np.ndarray:
-    """Return which values are NULL or NaN."""
+    """Return a mask of the values that are NULL or NaN."""
     if pa.types.is_floating(array.type):
         return np.asarray(pc.is_null(array, nan_is_null=True))
     return np.asarray(array.is_null())
 
 
 def _ranks(array: pa.Array, missing_low: bool) -> np.ndarray:
-    """Return integers that compare as the values do; those of NULL and NaN mean nothing."""
+    """Return integers that compare as the values do; those of NULL and NaN are arbitrary."""
     if pa.types.is_struct(array.type):
         ranks = np.zeros(len(array), np.int64)
         for field in columns.struct_fields(array):
@@ -57,14 +57,14 @@ def _ranks(array: pa.Array, missing_low: bool) -> np.ndarray:
 
 
 def _list_ranks(offsets: np.ndarray, elements: pa.Array, missing_low: bool) -> np.ndarray:
-    """Return the ranks of arrays: those of their elements, big endian, compared as bytes."""
+    """Return ranks of arrays: the ranks of an array's elements, written big endian, are compared as bytes."""
     ranks = nested_ranks(elements, missing_low=missing_low)
     data = np.frombuffer(ranks.astype(">i8").tobytes(), np.uint8)
     return _text_ranks(columns.binary(columns.strings_from(offsets * 8, data)))
 
 
 def _text_ranks(array: pa.Array) -> np.ndarray:
-    """Return the ranks of values that Arrow can sort; NULL has rank 0."""
+    """Return ranks of values of types that Arrow can sort; NULL has rank 0."""
     encoded = array.dictionary_encode()
     order = np.asarray(pc.sort_indices(encoded.dictionary)).astype(np.int64)
     rank_of_code = np.empty(len(order) + 1, np.int64)

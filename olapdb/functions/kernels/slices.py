@@ -37,7 +37,7 @@ def pieces(
 def _bytes_of_points(
     offsets: np.ndarray, data: np.ndarray, starts: np.ndarray, lengths: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return (starts, lengths) in bytes of substrings given in code points."""
+    """Convert the starts and lengths of substrings from code points to bytes."""
     heads = np.flatnonzero((data & 0xC0) != 0x80)
     first = np.searchsorted(heads, offsets[:-1])
     count = np.searchsorted(heads, offsets[1:]) - first
@@ -82,10 +82,8 @@ def find(haystack: pa.Array, needle: pa.Array) -> np.ndarray:
 
 
 def _find(haystack: pa.Array, needle: pa.Array) -> np.ndarray:
-    """Return each row's first position of its needle, as `find`, for few enough rows at a time.
-
-    All positions advance together and drop out at the first wrong byte.
-    """
+    """Find each row's needle as `find` does, for a limited number of rows at a time. All positions advance together
+    and drop out at the first wrong byte."""
     offsets, data = columns.bytes_of(haystack)
     needle_offsets, needle_data = columns.bytes_of(needle)
     sizes = np.diff(needle_offsets)
@@ -114,11 +112,9 @@ def per_value(
     at: tuple[int, ...],
     function: Callable[[list[pa.Array], list[str]], pa.Array],
 ) -> pa.Array:
-    """Apply a function that needs constants where the arguments `at` are columns.
-
-    Calls it once for each distinct combination of those columns, on the rows that have it, with
-    (the other columns, the constants).
-    """
+    """Apply a kernel that needs constants where the arguments at the positions `at` are columns. Calls
+    `function(other columns, constants as texts)` once for each distinct combination of constants, on the rows that
+    have it."""
     keys = [columns.binary(arrays[i]) for i in at]
     others = [a for i, a in enumerate(arrays) if i not in at]
     if all(is_constant(k) for k in keys):
@@ -142,10 +138,8 @@ def per_value(
 
 
 def is_constant(keys: pa.Array) -> bool:
-    """Return whether all rows have the same value.
-
-    Compares the two ends first: most columns that vary differ there.
-    """
+    """Return whether all rows have the same value. Compares the first and the last row first, since most varying
+    columns differ there."""
     if len(keys) <= 1:
         return True
     if keys.null_count or keys[0] != keys[len(keys) - 1]:

@@ -154,7 +154,7 @@ def common_type_or_variant(types: Sequence[DataType]) -> DataType:
 
 
 def _unwrap_simple(data_type: DataType) -> DataType:
-    """Return the value's type of a SimpleAggregateFunction, other types as given."""
+    """Return the value type of a SimpleAggregateFunction; other types unchanged."""
     return data_type.inner if isinstance(data_type, SimpleAggregateFunction) else data_type
 
 
@@ -296,17 +296,15 @@ def interval_size(interval: Interval) -> tuple[bool, int]:
 
 
 def _common_element(left: DataType, right: DataType) -> DataType:
-    """Return the common type of elements.
-
-    Those of an empty literal fit any type and are not NULL.
-    """
+    """Return the common type of the elements of two containers. The elements of an empty literal fit any type and do
+    not make it Nullable."""
     typed = [t for t in (left, right) if not isinstance(t, Nothing)]
     return common_type(typed or [NOTHING])
 
 
 def _decimals(left: Decimal, right: Decimal) -> Decimal:
-    """Return the common type of two Decimals: all digits of the wider one's width, the larger
-    scale. Of one width and scale it is the one with more digits."""
+    """Return the common type of two Decimals: the maximal precision of the wider one's width, and the larger scale.
+    If width and scale agree, it is the one with more digits."""
     digits = max(left.precision, right.precision)
     alike = decimal_precision(left.precision) == decimal_precision(right.precision)
     if not alike or left.scale != right.scale:
@@ -366,17 +364,16 @@ def decimal_precision(digits: int) -> int:
 
 
 def as_number(data_type: DataType) -> DataType:
-    """Return UInt8 for Bool, UInt32 for IPv4, other types as given."""
+    """Return the number type that stands for a type in arithmetic: UInt8 for Bool, UInt32 for IPv4, any other type
+    unchanged."""
     if isinstance(data_type, IPv4):
         return UINT32
     return UINT8 if isinstance(data_type, Boolean) else data_type
 
 
 def _construct(signed: bool, floating: bool, size: int) -> DataType:
-    """Return the number type of `size` bytes; more than 8 give 8.
-
-    `floating` decides first: Float32 up to 4 bytes, else Float64.
-    """
+    """Return the number type of `size` bytes; sizes above 8 count as 8. With `floating` it is Float32 up to 4 bytes,
+    else Float64."""
     if floating:
         return FLOAT32 if size <= 4 else FLOAT64
     return Integer(min(size, 8) * 8, signed)
@@ -420,10 +417,8 @@ def arithmetic_type(operation: str, left: DataType, right: DataType) -> DataType
 
 
 def sum_type(data_type: DataType) -> DataType:
-    """Return the type of sum() of a type: 64 bits, Float64, or Decimal(38 or 76, S).
-
-    Raises NoCommonType for types that are no numbers.
-    """
+    """Return the type of sum() over a type: 64-bit integer, Float64, or Decimal(38 or 76, S). Raises NoCommonType for
+    types that are not numbers."""
     match data_type:
         case Integer(signed=True) | Enum():
             return INT64
@@ -444,11 +439,8 @@ def sum_type(data_type: DataType) -> DataType:
 def low_cardinality_result(
     result: DataType, types: Sequence[DataType], constant: Sequence[bool]
 ) -> DataType:
-    """Return `result` as LowCardinality if it may be one, and the only argument that is no constant
-    is LowCardinality, or all are constants and one is.
-
-    Otherwise returns `result` as given.
-    """
+    """Return LowCardinality(result) where that is possible and either the only argument that is not constant is a
+    LowCardinality, or all arguments are constants and one is. Otherwise return `result` unchanged."""
     varying = [t for t, fixed in zip(types, constant, strict=True) if not fixed]
     hinted = len(varying) == 1 and isinstance(varying[0], LowCardinality)
     hinted |= not varying and any(isinstance(t, LowCardinality) for t in types)

@@ -20,7 +20,7 @@ LIMBS = 4
 
 
 def limbs_of(array: pa.Array) -> np.ndarray:
-    """Return integers of up to 64 bits, or the unscaled values of decimals, as limbs."""
+    """Convert integers of up to 64 bits, or the unscaled values of decimals, to limbs, shape (rows, 4)."""
     if pa.types.is_decimal(array.type):
         words = array.type.byte_width // 8
         buffer = array.buffers()[1]
@@ -38,7 +38,7 @@ def limbs_of(array: pa.Array) -> np.ndarray:
 
 
 def extended(limbs: np.ndarray) -> np.ndarray:
-    """Return limbs of any number with the sign carried up to all `LIMBS`."""
+    """Extend limbs of fewer than `LIMBS` words to `LIMBS`, by the sign."""
     out = np.empty((len(limbs), LIMBS), _U64)
     words = limbs.shape[1]
     out[:, :words] = limbs
@@ -47,7 +47,7 @@ def extended(limbs: np.ndarray) -> np.ndarray:
 
 
 def python_integers(limbs: np.ndarray) -> np.ndarray:
-    """Return numbers as Python's integers, in an array of objects."""
+    """Convert limbs to Python integers, in an array of objects."""
     whole = limbs[:, -1].view(np.int64).astype(object)
     for limb in range(LIMBS - 2, -1, -1):
         whole = (whole << 64) | limbs[:, limb].astype(object)
@@ -55,16 +55,14 @@ def python_integers(limbs: np.ndarray) -> np.ndarray:
 
 
 def limbs_from_python(values: np.ndarray) -> np.ndarray:
-    """Return Python's integers as limbs, modulo 2 ** 256."""
+    """Convert Python integers to limbs, modulo 2 ** 256."""
     parts = [((values >> (64 * limb)) & 0xFFFFFFFFFFFFFFFF).astype(_U64) for limb in range(LIMBS)]
     return np.stack(parts, axis=1)
 
 
 def column_of(limbs: np.ndarray, target: WideNumber) -> pa.Array:
-    """Return limbs as a column of the type; the number wraps at its bits.
-
-    Raises DecimalOverflow for a UInt256 from 2 ** 255 on, which no column holds.
-    """
+    """Convert limbs to a column of the type; numbers wrap at its bits. Raises DecimalOverflow for a UInt256 from 2 **
+    255 on, which no column can hold."""
     if target.bits == 128:
         limbs = limbs[:, :2]
         if not target.signed:
@@ -81,7 +79,7 @@ def column_of(limbs: np.ndarray, target: WideNumber) -> pa.Array:
 
 
 def added(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return sums modulo 2 ** 256; either may have one row for all."""
+    """Return left + right modulo 2 ** 256; either one may have a single row for all rows."""
     rows = max(len(left), len(right)) if min(len(left), len(right)) else 0
     out = np.empty((rows, LIMBS), _U64)
     carry = np.zeros(rows, _U64)
@@ -94,14 +92,14 @@ def added(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def negated(limbs: np.ndarray) -> np.ndarray:
-    """Return the numbers with the other sign, modulo 2 ** 256."""
+    """Return the negated numbers, modulo 2 ** 256."""
     one = np.zeros((1, LIMBS), _U64)
     one[0, 0] = 1
     return added(~limbs, one)
 
 
 def multiplied(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return products modulo 2 ** 256, by halves of limbs; either may have one row for all."""
+    """Return left * right modulo 2 ** 256; either one may have a single row for all rows."""
     rows = max(len(left), len(right)) if min(len(left), len(right)) else 0
     a, b = _halves(left), _halves(right)
     out = np.zeros((rows, 2 * LIMBS), _U64)
@@ -126,7 +124,7 @@ def running_totals(limbs: np.ndarray) -> np.ndarray:
 
 
 def _halves(limbs: np.ndarray) -> np.ndarray:
-    """Return the 32-bit halves of limbs as uint64, shape (rows, 8)."""
+    """Split limbs into 32-bit halves, as uint64 of shape (rows, 8), lowest first."""
     out = np.empty((len(limbs), 2 * LIMBS), _U64)
     out[:, 0::2] = limbs & _LOW
     out[:, 1::2] = limbs >> _HALF
@@ -139,7 +137,7 @@ def is_negative(limbs: np.ndarray) -> np.ndarray:
 
 
 def magnitudes(limbs: np.ndarray) -> np.ndarray:
-    """Return the absolute values; the least number stays, as 2 ** 255 without a sign."""
+    """Return the absolute values, as unsigned numbers; that of the least number is 2 ** 255."""
     return np.where(is_negative(limbs)[:, None], negated(limbs), limbs)
 
 
@@ -170,7 +168,7 @@ def divided(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 
 def _bits(magnitude: np.ndarray) -> int:
-    """Return how many bits the largest number has."""
+    """Return the number of bits of the largest number, without sign."""
     for limb in range(LIMBS - 1, -1, -1):
         most = int(magnitude[:, limb].max(initial=0))
         if most:
@@ -179,14 +177,14 @@ def _bits(magnitude: np.ndarray) -> int:
 
 
 def _doubled(limbs: np.ndarray) -> np.ndarray:
-    """Return numbers shifted by one bit."""
+    """Return the numbers shifted left by one bit."""
     out = limbs << _U64(1)
     out[:, 1:] |= limbs[:, :-1] >> _U64(63)
     return np.asarray(out)
 
 
 def _less(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return for each pair of numbers without sign whether the left one is less."""
+    """Return for each pair of unsigned numbers whether the left one is smaller."""
     less = np.zeros(len(left), bool)
     for limb in range(LIMBS):  # the highest limb decides last
         a, b = left[:, limb], right[:, limb]
@@ -195,7 +193,7 @@ def _less(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def fits(limbs: np.ndarray, target: WideNumber) -> np.ndarray:
-    """Return for each number, of 256 bits with a sign, whether it is in the type's range."""
+    """Return for each signed 256-bit number whether it is in the type's range."""
     if target.bits == 256:
         return ~is_negative(limbs) if not target.signed else np.ones(len(limbs), bool)
     if not target.signed:
@@ -204,7 +202,7 @@ def fits(limbs: np.ndarray, target: WideNumber) -> np.ndarray:
 
 
 def less(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return for each pair of signed numbers whether the left one is the smaller."""
+    """Return for each pair of signed numbers whether the left one is smaller."""
     sign = np.zeros(LIMBS, _U64)
     sign[-1] = _U64(1) << _U64(63)
     return _less(left ^ sign, right ^ sign)
