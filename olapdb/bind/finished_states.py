@@ -78,7 +78,8 @@ def _carry(node: plan.Node, name: str, names: NameAllocator) -> tuple[plan.Node,
 
 
 def _unfinished(call: AggregateCall) -> AggregateCall:
-    """Return the call that merges the same states and leaves them unfinished."""
+    """Return the aggregate -MergeState in place of -Merge, over the same arguments: it merges the same states and
+    returns the state."""
     name = f"{call.aggregate.name}MergeState"
     types = [argument.type for argument in call.arguments]
     aggregate = functions.resolve_aggregate(name, call.aggregate.parameters, types)

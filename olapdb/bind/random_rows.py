@@ -96,16 +96,16 @@ class _Values:
     within: tuple[str, ...] = ()
 
     def hash(self, number: int = 0) -> str:
-        """Return a random UInt64; another one for each number."""
+        """Return the SQL of a pseudo-random UInt64 for each row and place; another `number` gives another value."""
         inner = "".join(f", {argument}" for argument in self.within)
         return f"cityHash64({self.seed}, number, {self.place}, {number}{inner})"
 
     def inside(self, place: str) -> _Values:
-        """Return the values of a member of a container."""
+        """Return the values of a member of this container; `place` is an SQL expression that tells members apart."""
         return replace(self, within=(*self.within, place))
 
     def of(self, data_type: DataType) -> str:
-        """Return an expression of random values of the type."""
+        """Return the SQL expression of random values of the type."""
         return f"CAST({self._bare(data_type)}, {quote_string(data_type.name)})"
 
     def _bare(self, data_type: DataType) -> str:

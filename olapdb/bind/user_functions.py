@@ -272,7 +272,8 @@ def _python_call(
 
 
 def _refuse_modifiers(call: sql.Function, function: UserFunction) -> None:
-    """Raise an error for what only aggregates of the engine have, as ClickHouse does."""
+    """Raise UnknownAggregateFunction for OVER, and UnknownFunction for DISTINCT, FILTER, parameters and RESPECT NULLS,
+    behind a call of a user's function."""
     name = function.full_name
     if call.over is not None:
         raise errors.UnknownAggregateFunction(

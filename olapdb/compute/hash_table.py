@@ -199,20 +199,22 @@ class Lookup:
 
     @property
     def members(self) -> Sequence[Members | None]:
-        """Return what tells of each column's values which are in no row of the set; None for columns without it. Of a
-        set of one column it tells which values are in it."""
+        """Return for each column the set of numbers that occur in it; a value outside of it is in no row. None for
+        columns without one. Where the rows have one column this decides whether a value is in the set."""
         return self._members
 
     @cached_property
     def _members(self) -> Sequence[Members | None]:
-        """A bit for each number of a narrow span, of each column of integers or days; None for the other
-        columns. Made at the first use, and of bounded size: they do not count in `nbytes`."""
+        """For each column of integers or days in a narrow span, a bit for each number that occurs; None for the other
+        columns, for an empty set, and where a NULL matches. Made at the first use, and of bounded size: they do not
+        count in `nbytes`."""
         if not self.count or (self.matches_null and self.has_null):
             return [None] * len(self._columns)
         return [self._members_of(column) for column in range(len(self._columns))]
 
     def _members_of(self, column: int) -> Members | None:
-        """Return a bit for each number of a column's span; None for other types and wide spans."""
+        """Return a bit for each number of a column's span that says whether it occurs; None for other types and wide
+        spans."""
         if self._ranked is not None:
             return self._ranked
         values = self.values(column)

@@ -56,8 +56,8 @@ class NumberSet:
         return Members(self, bits)
 
     def codes(self, rows: int) -> Codes | None:
-        """Return a code for each number of the span; None if it is too wide for this many values, and
-        so many rows to find at a time."""
+        """Return a table of codes over the span; None if the span is too wide for the number of values in the set and
+        for `rows`, the rows to find at a time."""
         if 4 * self.span > tuning.CODE_TABLE_BYTES_MAX:
             return None
         if self.span > tuning.CODE_TABLE_FACTOR * max(rows, len(self.values)):

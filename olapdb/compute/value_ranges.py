@@ -73,7 +73,8 @@ class ValueRange:
 
 
 def intersected(ranges: Iterable[ValueRange]) -> list[ValueRange]:
-    """Return one range for each column, then what lies outside of ranges."""
+    """Return one range for each column, the intersection of those that it must lie in; then, unchanged, the ranges that
+    it must lie outside of."""
     by_column: dict[str, ValueRange] = {}
     outside = []
     for value_range in ranges:

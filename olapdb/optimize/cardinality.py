@@ -116,7 +116,8 @@ class Estimator:
         other: nodes.Node,
         other_keys: Sequence[Expression],
     ) -> nodes.Node:
-        """Return a node whose estimates are those of the rows with keys within the other's bounds."""
+        """Return the node with conditions that keep its keys within the bounds of the other node's keys, to estimate
+        the rows that a join can use; the same node where that drops nothing."""
         return key_ranges.narrowed(node, keys, other, other_keys, self._statistics)
 
     def matched(self, join: nodes.Join, side: Literal["left", "right"]) -> float:

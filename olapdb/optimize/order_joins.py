@@ -145,7 +145,8 @@ class _Costs:
         ]
 
     def _narrowed(self, at: int) -> Iterator[_Leaf]:
-        """Yield the estimates of a relation joined with each other one."""
+        """Yield for each relation that shares an equality with this one the estimates of this one's rows within the
+        other's bounds, if these drop any."""
         for other in range(len(self.graph.relations)):
             if other != at and self.neighbours[at] >> other & 1:
                 leaf = self._leaf(at, other)
@@ -194,12 +195,13 @@ class _Costs:
 
     @cached_property
     def _rows(self) -> dict[int, float]:
-        """The estimates so far."""
+        """The estimates made so far: the rows of the join by its set of relations, as bits."""
         return {}
 
     def _estimated(self, members: int) -> float:
-        """Return every combination, over the distinct values of each class but the fewest. Of several
-        keys between two relations the smaller table has the combinations."""
+        """Return the expected rows of the join of a set of relations, given as bits: all combinations of their rows,
+        divided for each class of equal keys by the distinct values of all relations in it but the one with the fewest.
+        Several keys between two relations divide by at most the rows of the smaller table."""
         leaves = {
             at: min((leaf for leaf in leaves if not leaf.within & ~members), key=_rows_of)
             for at, leaves in enumerate(self._leaves)
@@ -231,7 +233,7 @@ class _Costs:
         return max(rows, 1.0)
 
     def of(self, tree: JoinTree) -> float:
-        """Return the cost of a tree."""
+        """Return the cost of a tree: the sum of the costs of its joins."""
         return (
             0.0 if isinstance(tree, int) else self._join(tree) + self.of(tree[0]) + self.of(tree[1])
         )
@@ -242,7 +244,7 @@ class _Costs:
         return self.rows(left | right) + self.rows(left) + _HASH_COST * self.rows(right)
 
     def _pair(self, tree: JoinTree, other_tree: JoinTree) -> tuple[JoinTree, JoinTree]:
-        """Return the join of two trees that holds the smaller one."""
+        """Return the join of two trees with the one of fewer rows on the right, whose rows are held."""
         if self.rows(_members(tree)) < self.rows(_members(other_tree)):
             return other_tree, tree
         return tree, other_tree

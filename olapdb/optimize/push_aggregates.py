@@ -68,7 +68,8 @@ def _pushed_tree(root: Node, estimator: Estimator) -> Node:
         return done[id(node)][1]
 
     def pushed(node: Node) -> Node:
-        """Return a node with its own subqueries and its own aggregates done."""
+        """Return a node with its aggregate pushed below joins, and the aggregates in its subqueries too; the same node
+        if nothing changed."""
         inner = map_subqueries(node, subquery)
         grouped = _pushed(inner, estimator) if isinstance(inner, Aggregate) else inner
         if grouped is not inner:
@@ -151,7 +152,8 @@ def _below(place: _Place, estimator: Estimator) -> _Place | None:
 
 
 def _step(place: _Place, node: Node, at: int, needed: Names, calls: Calls) -> _Place:
-    """Return the place below an input of its node."""
+    """Return the place at input `at` of the node, with this node as one more step; `needed` and `calls` are what the
+    input must give."""
     steps = (*place.steps, _Step(node, at))
     return replace(place, steps=steps, node=node.children()[at], needed=needed, calls=calls)
 
@@ -182,8 +184,8 @@ def _below_join(place: _Place, join: Join, estimator: Estimator) -> _Place | Non
 
 
 def _preserved(join: Join) -> tuple[int, ...]:
-    """Return the inputs of a join of whose rows those with equal columns have the same partners, and whose columns
-    are those of the join."""
+    """Return the inputs (0: left, 1: right) of a join that can be grouped first: rows with equal columns have the same
+    partners, and the join returns the input's columns unchanged."""
     left, right = join.left.schema, join.right.schema
     if join.strictness in ("SEMI", "ANTI"):
         return (0,) if join.kind == "LEFT" and join.fields == left else ()
@@ -222,7 +224,7 @@ def _costs(
 
 
 def _group_cost(key_count: int) -> float:
-    """Return the cost of grouping a row by so many keys."""
+    """Return the cost of grouping one row by `key_count` keys."""
     return 1 + _KEY_COST * key_count
 
 
@@ -237,7 +239,7 @@ def _over(node: Aggregate, place: _Place, grouped: Aggregate) -> Aggregate:
 
 
 def _with_partials(step: _Step, below: Node, partials: Calls) -> Node:
-    """Return the node of a step over another input that has the partial aggregates too."""
+    """Return the node of a step over another input, passing on its columns and those of the partial aggregates."""
     node = step.node
     match node:
         case Project():

@@ -169,7 +169,8 @@ class _SemiJoins:
         return nodes.Filter(pairs, all_of(parts)) if parts else pairs
 
     def _are_many(self, node: nodes.Join, parts: Sequence[Expression]) -> bool:
-        """Return whether a join makes so many pairs that holding its left side instead pays."""
+        """Return whether a join is expected to make many more pairs than either side has distinct rows, so that a SEMI
+        join, which holds the left side, costs less."""
         used = _read([*node.left_keys, *conjuncts(node.residual), *parts])
         before = self.estimator.rows(node.left)
         left = self.estimator.rows(self._distinct(node.left, used & _names(node.left)))

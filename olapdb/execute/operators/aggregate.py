@@ -119,8 +119,8 @@ def _rows(
     context: ExecutionContext,
     first: FirstGroups | None,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield a row for each group of the results, and for those of grouping sets; leave that of WITH TOTALS in the
-    context."""
+    """Yield a row for each group of the results, and for the groups of each grouping set, in batches. Without keys and
+    rows there may be one group. Leave the row of WITH TOTALS in the context."""
     if first is not None:
         results = first.groups(results)
     if not node.keys and not node.empty_without_rows and not node.sets:
@@ -145,8 +145,8 @@ def _rows(
 def _add(
     made: Partial | LooseRows, merger: GroupMerger, loose: DividedGroups, grouping: _Grouping
 ) -> None:
-    """Add what was made of batches. Loose rows become partials where memory does not take more of them, or where
-    keeping them does not pay."""
+    """Add the groups or the loose rows of some batches: to `loose` if it takes them, else to `merger`, together with
+    the groups of all loose rows so far; from then on no rows are kept loose."""
     if isinstance(made, Partial) and not loose:
         merger.add(made)
         return
@@ -160,7 +160,7 @@ def _add(
 
 
 def _merge_loose(loose: DividedGroups, merger: GroupMerger) -> None:
-    """Add the groups of loose rows to the others, and leave no loose rows."""
+    """Group all loose rows, add the groups to `merger`, and empty `loose`."""
     for partial in loose.drain():
         merger.add(partial)
 
@@ -216,7 +216,8 @@ def _partials(
 def _together(
     grouping: _Grouping, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[Sequence[pa.RecordBatch]]:
-    """Yield the batches that are grouped together."""
+    """Yield lists of batches, cut to pieces that memory takes, in their order; the batches of a list are grouped in one
+    pass."""
     waiting: list[pa.RecordBatch] = []
     for batch in itertools.chain.from_iterable(map(grouping.pieces, batches)):
         if waiting and not (grouping.joins and _may_be_joined(waiting, batch)):

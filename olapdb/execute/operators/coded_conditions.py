@@ -43,7 +43,8 @@ _SEARCH_COST = 2
 
 
 def _cost(condition: Expression) -> int:
-    """Return what a condition costs for a text, to order conditions by."""
+    """Return the relative cost of evaluating a condition for one text, that of its dearest call; 1 without calls.
+    Conditions are ordered by it."""
     calls = [e.name for e in walk(condition) if isinstance(e, Call)]
     return max((_COSTS.get(name, _SEARCH_COST) for name in calls), default=1)
 

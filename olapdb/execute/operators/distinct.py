@@ -104,7 +104,8 @@ def _difference(
     right_rows: Lookup,
     context: ExecutionContext,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the left rows that the right rows leave, those of DISTINCT more than once."""
+    """Yield the left rows of EXCEPT or INTERSECT in their order. With DISTINCT a row comes as often as it is at the
+    left; the caller drops the repeats."""
     unmatched = _UnmatchedCounts(right_rows)
     for batch in left:
         context.check()

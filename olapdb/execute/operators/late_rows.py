@@ -126,8 +126,8 @@ def _limited_rows(node: Limit, scan: Scan, context: ExecutionContext) -> Iterato
 def _run(
     reader: _AddressReader, numbers: Sequence[int], context: ExecutionContext, share: int = 1
 ) -> Iterator[pa.RecordBatch]:
-    """Yield what the reader keeps of the tasks with these numbers. One in `share` rows of all tasks but the first
-    is expected to count."""
+    """Yield the batches that the reader keeps of the tasks with these numbers. Only one in `share` rows of all tasks
+    but the first counts when threads are judged to pay: a bound lets the reader skip the others."""
     rows = [sum(piece.rows for piece in reader.tasks[number]) for number in numbers]
     rows[1:] = [count // share for count in rows[1:]]
     return context.parallel_if_long(reader.read, numbers, rows)

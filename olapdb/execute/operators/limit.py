@@ -154,9 +154,8 @@ def _limited(
 
 
 def _ranks_kept(node: LimitBy, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the first rank that is kept and the end of the kept ranks, for keys of so many rows.
-
-    A negative OFFSET drops the last rows, a negative LIMIT keeps the last of those that are left."""
+    """Return the first rank that is kept and the end of the kept ranks, for each key; `sizes` has the numbers of rows
+    of the keys. A negative OFFSET drops the last rows, a negative LIMIT keeps the last of those that are left."""
     first = np.minimum(max(node.offset, 0), sizes)
     end = sizes + min(node.offset, 0)
     if node.count < 0:

@@ -80,12 +80,11 @@ def tasks_of(
     in_chain: bool = False,
     judged: bool = True,
 ) -> Iterator[Task]:
-    """Yield the parts' row groups in order, as tasks of about TASK_ROWS rows at first, which grow up to
-    `rows_max` (None: LARGE_TASK_ROWS), or are of so many from the second on where `in_chain`. Unless `judged`, which
-    lets the first one tell what rows cost, all are of so many. `row_bytes` is the size of a row of the columns that are
-    read.
-
-    A task has pieces of several parts only where these are small: reading them together copies them."""
+    """Yield the parts' row groups in order, as tasks: of about TASK_ROWS rows at first, which grow up to `rows_max`
+    (None: LARGE_TASK_ROWS). With `in_chain` they do not grow: all have `rows_max` rows from the second one on, and
+    without `judged`, which lets the first one tell what rows cost, the first one too. `row_bytes` is the size of a row
+    of the columns that are read. A task has pieces of several parts only where these are small: reading them together
+    copies them."""
     total_rows = sum(sum(part.group_rows) for part in parts)
     bytes_max = tuning.LARGE_TASK_BYTES
     if in_chain and context.memory.limit_bytes:  # what is made of tasks that wait is not accounted
@@ -118,8 +117,8 @@ def tasks_of(
 
 
 def has_much_to_decode(tasks: Sequence[Task], sources: Sequence[Source]) -> bool:
-    """Return whether the columns of so many rows must be decoded (`tuning.UNREAD_VALUES_MIN`) that it pays to begin
-    with threads: the column cache lacks them."""
+    """Return whether the column cache lacks at least `tuning.UNREAD_VALUES_MIN` values of the columns, so that it pays
+    to begin with threads."""
     pieces = [piece for task in tasks for piece in task if not piece.selection.part.inline]
     names = [source.name for source in sources if source.name != TASK_ROW]
     if sum(piece.rows for piece in pieces) * len(names) < tuning.UNREAD_VALUES_MIN:
@@ -180,15 +179,16 @@ class _TaskSize:
         self._tasks = 0
 
     def piece_rows(self, left: int) -> float:
-        """Return the rows at which the next piece of a part ends, of which so many rows are left: the pieces of a part
-        are about as large where they do not grow."""
+        """Return about how many rows the next piece of a part should have; `left` rows of the part are not yet in
+        pieces. Where tasks do not grow, these are divided into pieces of about one size."""
         if self._grows:
             return self.rows
         share = min(self.rows, max(self.left // self._threads, self._least))
         return left / math.ceil(left / max(share, 1))
 
     def count(self) -> None:
-        """Count a task of the present size."""
+        """Count one task of the present size, and raise the size for the next ones up to its limit: after the first
+        task, or where tasks grow after a task for each thread."""
         self._tasks += 1
         if not self._grows:
             share = _SECOND_TASK_FACTOR * self.rows if self._tasks == 1 else self._rows_max

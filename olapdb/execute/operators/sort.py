@@ -54,8 +54,8 @@ def _top_rows(
     context: ExecutionContext,
     sorter: Sorter,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows that may be among the first `limit`, for the sorter, which is cut back to so
-    many again and again. Threads drop the others."""
+    """Yield the rows that may be among the first `limit`, for the sorter, which is cut back to its first `limit` rows
+    whenever it holds many more. Threads drop rows that sort after a bound, where they can."""
     top = _Top(node.keys, limit, context)
     with ExitStack() as stack:
         rows = begun(child, stack)

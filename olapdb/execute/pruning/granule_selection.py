@@ -106,7 +106,8 @@ class _Selected:
 
     @staticmethod
     def from_parts(parts: Sequence[Part], selected: Sequence[PartSelection]) -> _Selected:
-        """Return what was left of the parts."""
+        """Return the selections as positions among `parts`, without readers, so that they can be kept for later
+        queries."""
         positions = {part.id: at for at, part in enumerate(parts)}
         return _Selected(
             tuple((positions[s.part.id], s.groups, s.group_rows, s.group_offsets) for s in selected)
@@ -115,7 +116,8 @@ class _Selected:
     def of(
         self, parts: Sequence[Part], reader: Callable[[Part], PartReader]
     ) -> list[PartSelection]:
-        """Return the selection, with new readers."""
+        """Return the kept selections for the same parts, each with the new reader that `reader` returns for its
+        part."""
         return [
             PartSelection(parts[at], reader(parts[at]), groups, rows, offsets)
             for at, groups, rows, offsets in self.parts
