@@ -67,7 +67,8 @@ def _constant(binder: ExpressionBinder, argument: sql.Expression) -> object:
 
 
 def _seed(value: object) -> str:
-    """Return the seed as an expression: random for each row without one."""
+    """Return the seed as an SQL expression: a text, or for None rand64(), which differs from row to row. Raises
+    BadArguments for a negative number and other values."""
     if value is None:
         return "rand64()"
     if not isinstance(value, int) or value < 0:
@@ -76,7 +77,8 @@ def _seed(value: object) -> str:
 
 
 def _length(value: object) -> int:
-    """Return a greatest length. Raise BadArguments unless it is a number from 0 on."""
+    """Return the greatest length of texts or arrays, `_LENGTH` for None. Raises BadArguments for a negative number and
+    other values."""
     if value is None:
         return _LENGTH
     if not isinstance(value, int) or value < 0:
@@ -141,7 +143,7 @@ class _Values:
                 return self._time(data_type)
 
     def _text(self, length: str) -> str:
-        """Return a text of ASCII."""
+        """Return the SQL of a random ASCII text; `length` is the SQL of its number of bytes."""
         letter = f"t{len(self.within)}"
         code = f"32 + {self.inside(letter).hash(1)} % 95"
         return f"arrayStringConcat(arrayMap({letter} -> char({code}), range({length})))"

@@ -19,8 +19,8 @@ _WORD = re.compile(r"\w+")
 
 
 def computed_columns(table: Table) -> frozenset[str]:
-    """Return the columns whose values depend on more than storage in the session's zone: those that keys, indexes or
-    projections of the table name within an expression. A key that is a column alone names none."""
+    """Return the table's columns that a key, an index or a projection names within an expression, such as `ts` in
+    `toDate(ts)`. A key that is a column alone names none."""
     names = {column.name for column in table.columns}
     words = {
         word for text in _texts(table) if text.strip(" `") not in names for word in _words(text)
@@ -43,7 +43,7 @@ def _words(text: str) -> list[str]:
 
 
 def unlike_stored(column: ColumnRef) -> Call:
-    """Return a call that gives the column's value, but equals no expression of the table's keys and indexes: so these
-    do not prune by it."""
+    """Return `identity(column)`: it has the column's value and order, but is equal to no expression of the table's
+    keys, indexes and projections, so that these do not serve the query."""
     call = ScalarCall("identity", column.type, lambda v, rows, e: v[0], monotonic=True)
     return Call(column.type, "identity", (column,), call)

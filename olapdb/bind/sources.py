@@ -336,6 +336,7 @@ def _cast_column(queries: QueryBinder, column: RelationColumn, target: DataType)
     """Return the column cast to another type; the cast is made when the column is read."""
 
     def make() -> Expression:
+        """Return the column's expression, cast."""
         return constants.cast(column.use(), target, queries.scope.environment)
 
     return RelationColumn(column.name, target, make, column.qualifiers, column.starred)

@@ -49,8 +49,8 @@ class SubqueryNumbers:
         has_secrets = False
 
         def change(node: sql.Node) -> sql.Node | None:
-            """Return the identifier in place of a subquery, counting it; None for other nodes, whose children are
-            visited."""
+            """Return the identifier in place of a scalar subquery, counting the subqueries in it; other queries
+            unchanged; None to go on with a node's children."""
             nonlocal has_secrets
             has_secrets |= isinstance(node, sql.Function) and node.name in _CIPHERS
             if isinstance(node, sql.Query):

@@ -214,6 +214,7 @@ def _moved(node: NodeT, call: sql.Function) -> NodeT:
     """Return the body with the position of the call, so that errors point at the call."""
 
     def move(child: sql.Node) -> sql.Node:
+        """Return a node and all below it at the position of the call."""
         return replace(rewrite_children(child, move), position=call.position)
 
     return rewrite(node, move)

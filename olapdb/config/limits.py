@@ -6,7 +6,8 @@ from olapdb.config.definition import SettingDefinition
 
 
 def _external(operation: str, title: str) -> tuple[SettingDefinition, SettingDefinition]:
-    """Return the settings that say when an operation spills to disk."""
+    """Return the two settings that say when an operation spills to disk: after a number of bytes (0: no such number),
+    and after a fraction of max_memory_usage."""
     return (
         SettingDefinition(
             f"max_bytes_before_external_{operation}",

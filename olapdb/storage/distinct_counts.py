@@ -124,7 +124,8 @@ def distinct_counts(store: Store, snapshot: Snapshot) -> DistinctCounts:
     snapshot."""
 
     def of(table: Table, name: str) -> float | None:
-        """Return about how many distinct values a column has, None if too few parts say."""
+        """Return about how many distinct values a column has; None if the parts that have sketches are too small a
+        share of the table."""
         return snapshot.derived(
             ("distinct", table.id, name), lambda: _merged(store, snapshot, table, name)
         )
@@ -133,7 +134,8 @@ def distinct_counts(store: Store, snapshot: Snapshot) -> DistinctCounts:
 
 
 def _merged(store: Store, snapshot: Snapshot, table: Table, name: str) -> float | None:
-    """Return the estimate over the largest parts of a table, None if they are too small a share."""
+    """Return the estimated number of distinct values over the largest parts of a table; None if these are too small a
+    share of it."""
     column = table.column(name)
     if column is None or not is_sketched(column.type):
         return None
@@ -179,5 +181,5 @@ def _decode(text: bytes, column_id: int) -> np.ndarray | None:
 
 
 def wants_sketches(rows: int) -> bool:
-    """Return whether a part of so many rows gets sketches."""
+    """Return whether a part of `rows` rows is large enough to get sketches."""
     return rows >= tuning.SKETCH_ROWS_MIN

@@ -115,6 +115,7 @@ class LocalStore:
 
     @property
     def cache(self) -> PartCache:
+        """The process's caches of what is read from this store."""
         return self._cache
 
     def open_input(self, path: str) -> pa.NativeFile:
@@ -212,6 +213,8 @@ class LocalStore:
         start = self.root / prefix.rpartition("/")[0]
 
         def failed(error: OSError) -> None:
+            """Raise the storage error of a folder that cannot be read; do nothing for one that was deleted
+            meanwhile."""
             # An incomplete listing must fail: vacuum forgets what it does not see.
             if not isinstance(error, FileNotFoundError):
                 raise storage_error(error, str(error.filename)) from error
@@ -236,6 +239,7 @@ class LocalStore:
 
     @property
     def temporary_folder(self) -> str | None:
+        """The folder for temporary files of queries; None if the store is read-only."""
         return None if self.read_only else str(self.root / TEMPORARY_FOLDER)
 
     def _make_folder(self, folder: str) -> None:
@@ -276,6 +280,7 @@ class MemoryStore:
 
     @property
     def cache(self) -> PartCache:
+        """The process's caches of what is read from this store."""
         return self._cache
 
     def open_input(self, path: str) -> pa.NativeFile:
@@ -327,6 +332,7 @@ class MemoryStore:
 
     @property
     def temporary_folder(self) -> None:
+        """None: the store has no folder."""
         return None
 
     def _file(self, path: str) -> tuple[pa.Buffer, int]:

@@ -177,9 +177,8 @@ def totals_batches(
 
 
 def coded_keys(node: Aggregate) -> frozenset[str]:
-    """Return the unique names of the child's text columns that only keys read, unchanged.
-
-    They may come as dictionaries."""
+    """Return the unique names of the child's String columns that keys read unchanged, and neither aggregates, computed
+    keys nor the conditions of a scan below read. They may come as dictionaries."""
     others = [e for _, e in node.keys if not isinstance(e, ColumnRef)]
     others += [argument for _, call in node.aggregates for argument in call.arguments]
     if isinstance(node.child, Scan):

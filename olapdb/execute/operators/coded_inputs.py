@@ -103,7 +103,8 @@ def short_decimals(node: Aggregate) -> frozenset[str]:
 
 
 def _served(expression: Expression, texts: frozenset[str]) -> frozenset[str]:
-    """Return the text column that an expression over one reads, else nothing."""
+    """Return the name of the text column that the expression reads, as a set of one; the empty set if it reads anything
+    else than one of `texts`."""
     return columns_of(expression) if is_over_one_text(expression, texts) else frozenset()
 
 

@@ -45,7 +45,7 @@ class KeptDictionaries:
             return rows
 
     def put(self, key: Hashable, rows: DictionaryRows) -> None:
-        """Keep the rows unless they alone are more than all may be."""
+        """Keep the rows, evicting those of other keys if needed. Rows larger than all that may be kept are not kept."""
         with self._lock:
             if key in self._rows or rows.nbytes > self._bytes_max:
                 return

@@ -101,7 +101,8 @@ def _by_running_sums(
 
 
 def _summands(leaf: AceroAggregation, arguments: Sequence[pa.Array]) -> np.ndarray | None:
-    """Return the integer that each row adds to the leaf, int64 or uint64; None if not an integer."""
+    """Return the integer that each row adds to a leaf of the state, int64 or uint64: 1 or 0 for a count of values, 0
+    for NULL in a sum. None for sums of other types and other functions."""
     if leaf.argument is None:
         return None
     argument = arguments[leaf.argument]

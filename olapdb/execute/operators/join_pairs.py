@@ -251,6 +251,7 @@ class Joiner:
         """Yield the batch of each piece that has rows; in parallel if the join keeps no state."""
 
         def build(piece: tuple[int, int]) -> pa.RecordBatch:
+            """Return the batch of the pairs of the left rows start…stop."""
             return self._piece(matches, *piece)
 
         batches = map(build, pieces) if self.stateful else self._context.parallel(build, pieces)

@@ -80,11 +80,10 @@ def tasks_of(
     in_chain: bool = False,
     judged: bool = True,
 ) -> Iterator[Task]:
-    """Yield the parts' row groups in order, as tasks: of about TASK_ROWS rows at first, which grow up to `rows_max`
-    (None: LARGE_TASK_ROWS). With `in_chain` they do not grow: all have `rows_max` rows from the second one on, and
-    without `judged`, which lets the first one tell what rows cost, the first one too. `row_bytes` is the size of a row
-    of the columns that are read. A task has pieces of several parts only where these are small: reading them together
-    copies them."""
+    """Yield the parts' row groups in order, as tasks of at most `rows_max` rows (None: LARGE_TASK_ROWS). The first
+    tasks have about TASK_ROWS rows and later ones grow; with `in_chain` only the first two are smaller, and none
+    without `judged`, which lets the first one tell what rows cost. `row_bytes` is the size of a row of the columns that
+    are read. A task has pieces of several parts only where these are small: reading them together copies them."""
     total_rows = sum(sum(part.group_rows) for part in parts)
     bytes_max = tuning.LARGE_TASK_BYTES
     if in_chain and context.memory.limit_bytes:  # what is made of tasks that wait is not accounted

@@ -107,7 +107,7 @@ def chosen_projections(
 
 
 def scan_below(node: Node) -> Scan | None:
-    """Return the scan below Projects, None if anything else is between or below."""
+    """Return the scan below any number of Projects, None if another node is between or below them."""
     while isinstance(node, Project):
         node = node.child
     return node if isinstance(node, Scan) else None

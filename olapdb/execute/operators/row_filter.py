@@ -76,7 +76,8 @@ class RowFilter:
     def _by_ranges(
         self, batch: pa.RecordBatch, kept: pa.BooleanArray | None
     ) -> pa.BooleanArray | None:
-        """Return the mask; what keeps ranges is found by their kernel."""
+        """Return the mask that `mask` returns, with conditions that keep ranges or sets of integers judged together by
+        a kernel, the others one by one."""
         ranges, others = self._ranges
         sets, not_in_sets = self._sets
         if not sets:
@@ -139,7 +140,8 @@ class RowFilter:
     def _rest(
         self, parts: Sequence[Expression], batch: pa.RecordBatch, kept: pa.BooleanArray | None
     ) -> pa.BooleanArray | None:
-        """Return a mask of the rows of `kept` (None: all) that all of the conditions keep."""
+        """Return a mask of the rows of `kept` (None: all) that all conditions in `parts` keep, judged one after the
+        other. Once few rows are left, only these are evaluated. None without conditions and `kept`."""
         positions: np.ndarray | None = None
         remaining = batch
         for at, condition in enumerate(parts):

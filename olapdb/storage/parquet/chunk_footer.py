@@ -139,7 +139,7 @@ def _binary(value: bytes) -> bytes:
 
 
 def _column_start(facts: ChunkFacts) -> bytes:
-    """Encode the metadata of a column up to the sizes of its pages."""
+    """Encode the first fields of the metadata of a column, up to and including the sizes of its pages."""
     encodings = [facts.encoding, RLE]
     if facts.dictionary_bytes:
         encodings.append(PLAIN)
