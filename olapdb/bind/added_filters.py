@@ -49,7 +49,7 @@ def filtered_table(
     bound = refuse_aggregates(bound, "additional_table_filters", source.position)
 
     def build() -> plan.Node:
-        """Return the rows of the table for which the condition holds."""
+        """Return the table's plan under a Filter of the condition."""
         return plan.Filter(relation.build(), bound)
 
     return replace(relation, build=build)

@@ -65,9 +65,8 @@ class Dependent:
         self.outer, self.names = outer, names
 
     def joinable(self, node: plan.Node) -> Joinable:
-        """Return the plan joinable to the enclosing rows.
-
-        Raises NotSupportedError for what cannot be computed for all rows at once."""
+        """Return the plan with the outer values that it reads as columns, so that it can be joined to the enclosing
+        rows. Raises NotSupportedError for a plan that cannot be computed for all enclosing rows at once."""
         match node:
             case plan.Filter():
                 return self._filter(node)

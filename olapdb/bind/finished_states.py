@@ -52,7 +52,8 @@ class FinishedStates:
 
 
 def _carry(node: plan.Node, name: str, names: NameAllocator) -> tuple[plan.Node, ColumnRef] | None:
-    """Return the plan with a column of the states behind the column `name`, None if it has none."""
+    """Return the plan with one more column, the unfinished states of column `name`, and a reference to it; None if the
+    column is not computed by a -Merge seen through filters and projections."""
     match node:
         case plan.Filter(child=child):
             below = _carry(child, name, names)

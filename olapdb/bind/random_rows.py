@@ -111,7 +111,8 @@ class _Values:
         return f"CAST({self._bare(data_type)}, {quote_string(data_type.name)})"
 
     def _bare(self, data_type: DataType) -> str:
-        """Return an expression that CAST takes to the type. Raise NotSupportedError without such."""
+        """Return an SQL expression whose values CAST to the type. Raise NotSupportedError for a type without random
+        values."""
         number = self.hash()
         match data_type:
             case types.Nullable(inner):

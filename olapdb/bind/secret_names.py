@@ -59,7 +59,7 @@ class SecretNames:
 
 
 def _is_constant(argument: sql.Expression) -> bool:
-    """Return whether an argument has one value that needs no column."""
+    """Return whether an argument is a constant expression: no column is read below it."""
     parts = list(walk(argument))
     if any(isinstance(p, sql.Identifier | sql.Subquery | sql.Query | sql.Star) for p in parts):
         return False

@@ -477,9 +477,8 @@ def _loop(queries: QueryBinder, source: sql.TableFunction, context: BindContext)
 def looped_source(
     source: sql.TableFunction,
 ) -> sql.TableReference | sql.TableFunction | sql.SubqueryRelation:
-    """Return what `loop(…)` repeats.
-
-    Raises IllegalTypeOfArgument for other arguments, NumberOfArgumentsDoesntMatch for more."""
+    """Return the table, table function or subquery that `loop(…)` repeats. Raises IllegalTypeOfArgument for other
+    arguments, NumberOfArgumentsDoesntMatch for more."""
     match source.arguments:
         case (sql.Function(name="view", arguments=(sql.Subquery(query=query),)),):
             return sql.SubqueryRelation(query, position=source.position)

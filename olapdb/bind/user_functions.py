@@ -92,7 +92,8 @@ class _Expander:
         return rewrite(node, self._change)
 
     def _change(self, node: sql.Node) -> sql.Node | None:
-        """Return what replaces the node; None to go on with its children."""
+        """Return the node with calls written out, for nodes that need more than their children rewritten: SELECTs,
+        calls, and definitions whose index types and codecs are no calls. None to go on with the children."""
         match node:
             case sql.Select():
                 return self._select(node)
@@ -166,7 +167,8 @@ class _Substitution:
         return rewrite(node, self._change)
 
     def _change(self, node: sql.Node) -> sql.Node | None:
-        """Return what replaces the node; None to go on with its children."""
+        """Return the node with names replaced: for a name its argument, for a call of a name that is a lambda the
+        lambda's body, for a lambda itself with its own parameters kept; None to go on with the children."""
         match node:
             case sql.Identifier(parts=(name, *elements)) if name in self._arguments:
                 value = self._arguments[name]

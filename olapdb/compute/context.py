@@ -380,8 +380,9 @@ class ExecutionContext:
         together: Callable[[Sequence[Item]], Sequence[Item]] | None,
         stages: int,
     ) -> Iterator[Answer]:
-        """Do what `parallel_if_long` does, judged by the first items (`tuning.ALONE_MICROSECONDS`). They also tell how
-        many rows are worked on at once."""
+        """Do what `parallel_if_long` does where nothing is known of the items: run the first ones in the caller's
+        thread until their time tells whether threads pay for the rest (`tuning.ALONE_MICROSECONDS`). Their time also
+        sets `rows_at_once`."""
         if len(items) < tuning.ALONE_TASKS_MIN:
             yield from self.parallel(work, items)
             return

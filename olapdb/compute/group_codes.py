@@ -261,7 +261,7 @@ def encode(column: pa.Array) -> tuple[np.ndarray, int]:
 
 
 def _encode_by_arrow(column: pa.Array) -> tuple[np.ndarray, int]:
-    """Return what `encode` does, by Arrow's hash table."""
+    """Return the code of each value by first appearance, int64, and the number of codes, by Arrow's hash table."""
     encoded = column.dictionary_encode("encode")
     codes = to_numpy(encoded.indices).astype(np.int64)
     return codes, len(encoded.dictionary)

@@ -67,8 +67,8 @@ class NumberSet:
         return Codes(self, table)
 
     def _offsets(self, column: pa.Array) -> np.ndarray:
-        """Return how far each value lies above the least of the set; what is not in the span lies as far
-        as the span is wide."""
+        """Return the distance of each value from the least of the set, or the width of the span for values outside of
+        the span."""
         numbers = _numbers(column)
         wide = numbers.astype(np.uint64 if numbers.dtype.kind == "u" else np.int64, copy=False)
         offsets: np.ndarray = np.minimum(

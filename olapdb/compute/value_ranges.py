@@ -145,8 +145,8 @@ def _limits(kind: DataType) -> tuple[int, int] | None:
 def _stored_number(
     column_type: DataType, constant: Constant, environment: Environment
 ) -> Fraction | None:
-    """Return the constant in units of what the column stores; None where the comparison is another one
-    than that of two exact numbers."""
+    """Return the constant, exactly, in the units in which the column is stored. None where the comparison is not one of
+    two exact numbers, dates or times."""
     kind, other = plain(column_type), plain(constant.type)
     if isinstance(kind, Integer | Decimal):
         if not isinstance(other, Integer | Decimal | Float):

@@ -19,9 +19,9 @@ _HAVE_KERNELS = (Aggregate, Join, Sort, Distinct)
 def analyzed_lines(
     plan: Plan, context: ExecutionContext, seconds: float, estimate: Estimate
 ) -> list[str]:
-    """Return a summary of a query that ran in `seconds`, and its plan with what was measured.
-
-    `estimate(node)` returns the rows that the optimizer expects. The context has its profile."""
+    """Return the lines of EXPLAIN ANALYZE of a query that ran in `seconds`: a summary, then its plan with what was
+    measured for each node. `estimate(node)` returns the rows that the optimizer expects. The context has the profile of
+    the run."""
     profile = context.profile
     assert profile is not None
     lines = [*_summary(context, seconds), ""]

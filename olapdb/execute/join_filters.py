@@ -154,7 +154,8 @@ class JoinFilter:
         return None
 
     def _report(self, changed: nodes.Node, node: nodes.Node, side: Side) -> None:
-        """Let EXPLAIN ANALYZE know that a node runs in place of another, with the keys of `side`."""
+        """Tell EXPLAIN ANALYZE that `changed` runs in place of `node`, and which share of its rows the keys of `side`
+        are expected to leave; do nothing in other queries."""
         profile = self._context.profile
         if profile is not None:
             profile.stand_in(changed, node)
@@ -189,8 +190,8 @@ class JoinFilter:
         return changed
 
     def _goes_first(self, scan: nodes.Scan, condition: InSubquery, lookup: Lookup) -> bool:
-        """Return whether to look keys up before the other conditions of a scan, none of which can fail: where so
-        few rows are expected to remain that their columns are read for these alone."""
+        """Return whether to look keys up before the other conditions of a scan: none of these can fail, and so few rows
+        are expected to have a key that the columns of the other conditions are read for these rows alone."""
         context, others = self._context, scan.predicate
         if others is None or not lookup.is_quick or not cannot_fail(others, context):
             return False

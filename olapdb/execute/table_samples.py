@@ -195,7 +195,9 @@ class TableSamples:
         return pa.concat_arrays(chunks)
 
     def _is_spread(self, table: Table, name: str, pieces: Sequence[Piece]) -> bool:
-        """Return whether the chosen row groups can stand for the others in a column."""
+        """Return whether the chosen row groups can stand for the table in a stored column: they have all rows, or each
+        spans a large enough share, `_SPREAD_MIN` on average, of the column's range. Without numbers as bounds: whether
+        it is not the first column of the sorting key."""
         if table.column(name) not in table.stored_columns:
             return False
         whole = statistics_of(self._snapshot)(table)
@@ -236,7 +238,8 @@ def _positions(piece: Piece, pieces: Sequence[Piece]) -> np.ndarray:
 
 
 def _may_run(expression: Expression) -> bool:
-    """Return whether an expression gives the same values whenever it is evaluated, without others."""
+    """Return whether an expression may be evaluated on the sample: it consists of columns, constants and pure calls
+    that give the same for each row by itself, without subqueries."""
     for e in walk(expression):
         if not isinstance(e, _RUN):
             return False

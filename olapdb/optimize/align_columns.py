@@ -121,8 +121,9 @@ def _is_inner(node: nodes.Node) -> bool:
 
 
 def _shape(join: nodes.Join) -> Hashable | None:
-    """Return what inner joins compute, whichever columns they return and in whichever order their conditions are
-    written; None where they may differ each time."""
+    """Return a value that is equal for inner joins of the same tables under the same conditions, whichever columns they
+    return and in whichever order conditions are written. None where the joins may give other rows when they run
+    again."""
     places = {
         unique: f"{number}.{column}"
         for number, scan in enumerate(_scans(join))

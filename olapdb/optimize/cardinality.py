@@ -121,8 +121,8 @@ class Estimator:
         return key_ranges.narrowed(node, keys, other, other_keys, self._statistics)
 
     def matched(self, join: nodes.Join, side: Literal["left", "right"]) -> float:
-        """Return the part of the rows of one side of a join whose keys the other side is expected to
-        have: the other's keys over all that this side's keys can be."""
+        """Return the share, 0 to 1, of the rows of one side of a join whose keys the other side is expected to have:
+        the distinct keys of the other side over all values that this side's keys can have."""
         sides = [(join.left, join.left_keys), (join.right, join.right_keys)]
         (node, keys), (other, other_keys) = sides if side == "left" else reversed(sides)
         possible = prod((self.domain(key, node) for key in keys), start=1.0)

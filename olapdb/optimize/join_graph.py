@@ -119,7 +119,7 @@ class JoinGraph:
             yield from (equal(own[0], other) for other in own[1:])
 
     def _implied(self, at: int) -> Iterator[Expression]:
-        """Yield what ORs over several relations say of this one: (a.x = 1 AND b.y = 2) OR
+        """Yield the conditions on this relation alone that ORs over several relations imply: (a.x = 1 AND b.y = 2) OR
         (a.x = 3 AND b.y = 4) implies a.x = 1 OR a.x = 3."""
         for condition in self.conditions:
             branches = [conjuncts(branch) for branch in disjuncts(condition)]
@@ -175,9 +175,8 @@ def _is_between(used: Relations, joined: Relations, sides: Sequence[Relations]) 
 
 
 def graph_of(node: Node) -> JoinGraph | None:
-    """Return the graph of the inner joins at the top of a plan, None if there is no such join.
-
-    A Filter belongs to it unless it has rand() or the like. Anything else is a relation."""
+    """Return the graph of the inner joins at the top of a plan, None if there is no such join. Filters between the
+    joins belong to it, unless they call rand() or the like; every other node below is a relation."""
     if not _is_inner(node) and not (isinstance(node, Filter) and _is_repeatable(node)):
         return None
     relations: list[Node] = []

@@ -159,8 +159,8 @@ def _step(place: _Place, node: Node, at: int, needed: Names, calls: Calls) -> _P
 
 
 def _below_join(place: _Place, join: Join, estimator: Estimator) -> _Place | None:
-    """Return the place on the side of a join that has the arguments of the sums. Least and greatest values of the
-    other side stay above."""
+    """Return the place on a side of a join whose columns alone the sums and counts read, the larger one of two; None if
+    there is no such side. min and max of the other side's columns are computed above the join."""
     sides = [
         at
         for at in _preserved(join)

@@ -91,7 +91,8 @@ class _Occurrences:
         return self._by_id[id(node)]
 
     def choose(self) -> bool:
-        """Choose what is shared, the largest subplans first; return whether there is any."""
+        """Choose the subplans that are shared, larger ones first, and number their occurrences; return whether there
+        are any."""
         groups: dict[Hashable, list[_Occurrence]] = {}
         for place in self._by_id.values():
             if place.is_costly and (key := fingerprint(place.node)) is not None:

@@ -20,8 +20,8 @@ from olapdb.types import Float, plain
 
 
 def transfer_conditions(root: Node) -> Node:
-    """Return the plan with the conditions on keys above the other side of outer, SEMI and ANTI joins. They are
-    to be pushed down afterwards."""
+    """Return the plan in which, above each side of an outer, SEMI or ANTI join, a Filter repeats the conditions that
+    the other side's keys are known to meet. `push_predicates` then moves these Filters down."""
     inner = bottom_up(root, lambda node: map_subqueries(node, transfer_conditions))
     return bottom_up(inner, _transferred)
 

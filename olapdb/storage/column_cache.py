@@ -296,7 +296,7 @@ class ColumnCache:
                     entry.joined = {}
 
     def resize(self, bytes_max: int) -> None:
-        """Set the most bytes that the cache keeps, and evict what exceeds them."""
+        """Set how many bytes the cache may keep, and evict entries until it keeps no more."""
         with self._lock:
             self._bytes_max = bytes_max
             self._evict_to(bytes_max)

@@ -51,11 +51,8 @@ class Store(Protocol):
         ...
 
     def write(self, path: str, write_to: Callable[[pa.NativeFile], None]) -> int:
-        """Create the file `path` from what `write_to` writes, whole or not at all; return its
-        bytes.
-
-        On NotEnoughSpace, ReadOnly or OperationalError no file is left.
-        """
+        """Create the file `path` with the bytes that `write_to(sink)` writes; return their number. The file appears
+        whole or not at all: on NotEnoughSpace, ReadOnly or OperationalError no file is left."""
         ...
 
     def sync(self) -> None:
@@ -175,9 +172,7 @@ class LocalStore:
                 self._failpoint("store.synced")
 
     def delete(self, path: str) -> None:
-        """Delete the file and what is cached of it; do nothing if it does not exist.
-
-        Raises ReadOnly."""
+        """Delete the file and its entries in the caches; do nothing if it does not exist. Raises ReadOnly."""
         if self.read_only:
             raise ReadOnly("The warehouse is open for reading only.", hint="Open it to write.")
         self._cache.forget(path)
@@ -303,7 +298,7 @@ class MemoryStore:
         return
 
     def delete(self, path: str) -> None:
-        """Delete the file and what is cached of it; do nothing if it does not exist."""
+        """Delete the file and its entries in the caches; do nothing if it does not exist."""
         self._cache.forget(path)
         with self._lock:
             self._files.pop(path, None)

@@ -186,7 +186,8 @@ class SpillFile:
         return extents
 
     def _written(self, encoded: pa.Buffer | memoryview, nbytes: int) -> int:
-        """Write bytes behind the others, `nbytes` in memory; return where they begin."""
+        """Append bytes to the file; return the offset at which they begin. `nbytes` is their size in memory, for the
+        statistics."""
         size = len(encoded)
         self._data.reserve(size)
         with self._lock:

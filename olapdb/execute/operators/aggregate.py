@@ -435,7 +435,8 @@ class _Grouping:
 
 
 def _coded(codes: Sequence[pa.Array], keys: Sequence[pa.Array]) -> list[pa.Array]:
-    """Return codes of keys with the dictionaries of those that have one."""
+    """Return the codes as dictionary columns where the key of the same place is a dictionary; other columns
+    unchanged."""
     return [
         pa.DictionaryArray.from_arrays(values, key.dictionary, safe=False)
         if isinstance(key, pa.DictionaryArray)

@@ -83,8 +83,9 @@ class BranchCodes:
         return pa.DictionaryArray.from_arrays(from_numpy(chosen), dictionary, safe=False)
 
     def _with_constant(self, dictionary: pa.Array, value: pa.Scalar) -> tuple[pa.Array | None, int]:
-        """Return a dictionary that has a text, and its code; None for a large dictionary that lacks it. The same
-        dictionary gives the same one each time."""
+        """Return a dictionary that contains a text, and the code of that text in it: the given dictionary, or a copy
+        with the text at its end. (None, -1) for a large dictionary that lacks it. The same dictionary gives the same
+        one each time."""
         with self._lock:
             for known, constant, extended, code in self._known:
                 if constant.equals(value) and are_one_array(known, dictionary):

@@ -76,7 +76,7 @@ class ConditionMasks:
 
     @property
     def may_know(self) -> bool:
-        """Return whether the conditions tell the same of a part in every query."""
+        """Return whether masks can be kept: the conditions keep the same rows of a part in every query."""
         return self._key is not None
 
     def of_task(self, task: Task) -> pa.BooleanArray | None:
@@ -134,8 +134,9 @@ def _stretches(piece: Piece) -> Iterator[tuple[int, int]]:
 def _key(
     node: Scan, conditions: Sequence[Expression], context: ExecutionContext
 ) -> Hashable | None:
-    """Return what decides which rows of a part the conditions keep, beside the part. None where that is more than
-    the part: a subquery, the time, a virtual column; and where the setting says that nothing is remembered."""
+    """Return a key for the masks of a part: the table, the conditions, and what else decides their answer for a row.
+    None where no masks are to be kept: there are no conditions, one reads a subquery, the time or a virtual column, or
+    the setting use_query_condition_cache is off."""
     table = node.table
     if not conditions or not Settings.of(context.settings).boolean("use_query_condition_cache"):
         return None

@@ -46,7 +46,7 @@ def _first_rows(
 def _with_keys(
     node: Distinct, child: Iterator[pa.RecordBatch], context: ExecutionContext
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows with a column for each key behind the others."""
+    """Yield the batches with a column for each key behind their own columns."""
     for batch in child:
         keys = [
             evaluate_array(key, batch, context.environment, context.subqueries) for key in node.keys

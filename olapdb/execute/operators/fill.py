@@ -89,8 +89,8 @@ class _Filled:
             self._values = np.maximum.accumulate(self._own_values)
 
     def _ascends(self) -> bool:
-        """Return whether the rows with a value ascend, and those without one are all before or all
-        behind them."""
+        """Return whether the rows with a value follow each other without a gap, and their values, negated for a
+        descending key, never decrease."""
         present = np.flatnonzero(self._valid)
         if not len(present):
             return True

@@ -197,8 +197,8 @@ class _TaskSize:
 
 
 def bytes_of_row(sizes: Mapping[str, int], first: Collection[str]) -> int:
-    """Return about how many bytes a row of a task takes in memory: the sizes of the columns `first`, and a share of
-    those of the others, which are read for few rows alone."""
+    """Return about how many bytes a row of a task takes in memory: the sizes of the columns in `first`, and a share of
+    the sizes of the other columns, since these are read for few of the rows."""
     read = sum(size for name, size in sizes.items() if name in first)
     return read + (sum(sizes.values()) - read) // tuning.LATE_TASK_FACTOR
 

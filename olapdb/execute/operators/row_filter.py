@@ -95,8 +95,9 @@ class RowFilter:
 
     @cached_property
     def _sets(self) -> tuple[list[tuple[str, Members]], list[Expression]]:
-        """The columns whose values must be in a set of integers, each with the set, the smallest share first, and the
-        conditions that then are left of those without a range. The sets of several columns leave their condition."""
+        """The columns whose values must be in a set of integers, each with its set, the one that keeps the smallest
+        share first; and the conditions without a range that these sets do not replace. An IN over several columns stays
+        among the conditions."""
         sets: list[tuple[str, Members]] = []
         left = []
         for part in self._ranges[1]:
@@ -108,7 +109,7 @@ class RowFilter:
 
     @cached_property
     def _ranges(self) -> tuple[list[ValueRange], list[Expression]]:
-        """The ranges that conditions keep, one for a column, and the other conditions."""
+        """The ranges that conditions keep, merged to one for each column, and the conditions that are no range."""
         ranges_of_parts = [
             (part, range_of(part, self._context.environment)) for part in self._parts
         ]

@@ -132,8 +132,8 @@ _KEPT_CONSTANT_BYTES_MAX = 1024
 
 
 def is_constant_for_parts(expression: Expression) -> bool:
-    """Return whether what an expression tells of immutable parts never changes, and it is small enough to be
-    kept."""
+    """Return whether an expression (without its children) gives the same for a row of a part in every query, and is
+    small enough to be part of a key that is kept."""
     match expression:
         case Call():
             return expression.function.volatility == "pure"
@@ -193,8 +193,9 @@ class Selector:
         return GranuleSelection(tuple(selected), len(parts), granules_total)
 
     def _selection_key(self, parts: Sequence[Part]) -> Hashable | None:
-        """Return the key of what this condition leaves of the parts, which never change. None where that depends
-        on more: on subqueries, on the time of the query, on skip indexes and their settings."""
+        """Return the key under which the selection of these parts is kept for later queries. None where the selection
+        depends on more than parts and conditions: on subqueries, the time of the query, skip indexes and their
+        settings."""
         condition, table = self._condition, self._scan.table
         restricted = self._only_columns is not None or self._only_indexes is not None
         if table.indexes or restricted or not self._partitions:

@@ -245,7 +245,8 @@ class TextCondition:
 
     @property
     def _is_bytewise(self) -> bool:
-        """Return whether a part of a text is a part of what the index has of it."""
+        """Return whether the index has each part of a text at the same place in the preprocessed text: preprocessing
+        changes characters one by one, or the text is preprocessed already."""
         return not self._raw or is_bytewise(self._definition)
 
     def _part(self, text: bytes | None) -> bytes | None:

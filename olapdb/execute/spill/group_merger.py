@@ -61,9 +61,8 @@ class GroupMerger:
         return self._partitions is not None
 
     def add(self, partial: Partial) -> None:
-        """Add a partial. Merges, or writes to disk, what there is if memory does not take more.
-
-        Raises MemoryLimitExceeded if it may not spill, or if one group alone needs too much."""
+        """Add a partial. If memory does not take it, first merge the partials that are there, or write them to disk.
+        Raises MemoryLimitExceeded if this may not spill, or if one group alone needs too much."""
         if not partial.groups:
             return
         if self._partials and self._is_too_large(partial):

@@ -119,8 +119,8 @@ def _row_bytes(rows: PartitionedRows) -> int:
 
 
 def _needed_bytes(node: Join, right_rows: PartitionedRows, number: int) -> int:
-    """Return the bytes that joining a right partition takes at most, as `RowBuffer.would_exceed` counts them, and
-    those of what the join keeps for each row."""
+    """Return the most bytes that joining a right partition takes: the rows twice, their hashing, and some bytes that
+    the join keeps for each row."""
     rows, nbytes = right_rows.rows(number), right_rows.nbytes(number)
     key_types = [key.type.arrow for key in node.right_keys]
     kept = ROW_BYTES * (rows + 1)

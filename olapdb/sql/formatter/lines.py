@@ -77,7 +77,8 @@ def _set_operation(node: nodes.SetOperation) -> list[str]:
 
 
 def _chain(node: nodes.SetOperation) -> tuple[list[nodes.Query], list[str]]:
-    """Return the branches of equal operators and what stands between them."""
+    """Return the branches of nested set operations of the same kind from left to right, and the operator between each
+    two."""
     operator = f"{node.operator} {node.mode}".rstrip()
     left = node.left
     if (

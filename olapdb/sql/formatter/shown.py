@@ -156,8 +156,7 @@ class _Shown:
         return self._marker(text + "".join(f" APPLY {self._applied(f)}" for f in node.applied))
 
     def _applied(self, function: nodes.Lambda) -> str:
-        """Return what APPLY applies: the name of a function, as the parser made a lambda of it, or a
-        lambda."""
+        """Return the text behind APPLY: the name of the function with its parameters, or a lambda as it was written."""
         match function.body:
             case nodes.Function(arguments=(nodes.Identifier(parts=parts),)) as call if (
                 parts == function.arguments

@@ -339,8 +339,7 @@ def _encoded(text: str | bytes) -> bytes:
 
 
 def _numbers(template: Template) -> Iterator[Number]:
-    """Yield the items of a template that are replaceable numbers, in its order; the others are
-    bytes."""
+    """Yield the replaceable numbers of a template in their order; its fixed bytes are left out."""
     return (item for item in template if isinstance(item, Number))
 
 
