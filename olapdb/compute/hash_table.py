@@ -111,12 +111,12 @@ class Lookup:
 
     @property
     def sizes(self) -> np.ndarray:
-        """Return the number of rows of each code."""
+        """Return for each code the number of rows that have it."""
         return np.ones(self.count, np.int64) if self.starts is None else np.diff(self.starts)
 
     @property
     def nbytes(self) -> int:
-        """Return the size, without columns that the caller keeps."""
+        """Return the bytes of the set in memory, without those of columns that the caller keeps."""
         numbers = {
             id(numbering): numbering
             for numbering in (self.starts, self.order, self._at)
@@ -167,7 +167,7 @@ class Lookup:
         return self._without_null(codes, columns, rows)
 
     def contains(self, columns: Sequence[pa.Array], rows: int) -> pa.BooleanArray:
-        """Return whether the set has each row. A NULL is in no set."""
+        """Return a mask of the rows that the set has. A row with a NULL is never in it."""
         members = self._members
         tables = [
             (member, column)

@@ -86,7 +86,7 @@ class Members:
 
     @cached_property
     def count(self) -> int:
-        """Return how many numbers the set has."""
+        """Return the number of numbers in the set."""
         return int(np.bitwise_count(self.bits).sum())
 
     @cached_property
@@ -113,7 +113,7 @@ class Members:
 
     @property
     def share(self) -> float:
-        """Return which part of the span's numbers the set has."""
+        """Return the share, 0 to 1, of the numbers of the span that are in the set."""
         return self.count / self.numbers.span
 
     def find(self, column: pa.Array) -> pa.BooleanArray:

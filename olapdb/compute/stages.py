@@ -176,7 +176,7 @@ class Deferred(Iterator[pa.RecordBatch]):
         return next(self._batches)
 
     def close(self) -> None:
-        """Clean up, if anything was begun."""
+        """End the deferred work and clean up, if it was begun."""
         if self._batches is not None:
             close_iterator(self._batches)
 

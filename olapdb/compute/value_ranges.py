@@ -68,7 +68,7 @@ class ValueRange:
     outside: bool = False
 
     def within(self, other: ValueRange) -> ValueRange:
-        """Return the values that lie in both ranges of the column."""
+        """Return the range of values that lie in both ranges, which are of one column."""
         return ValueRange(self.column, max(self.low, other.low), min(self.high, other.high))
 
 

@@ -60,7 +60,7 @@ SYNTAX_LIMITS = {
 
 
 def _syntax_limits() -> tuple[SettingDefinition, ...]:
-    """Return the limits of a query's text and syntax tree, which limit where they are set."""
+    """Return the settings that limit the size of a query's text and syntax tree; a larger query is an error."""
     return tuple(
         SettingDefinition(
             name, default, "A query whose text or syntax tree is larger is an error.", minimum=0

@@ -104,7 +104,8 @@ class TableSamples:
         return known
 
     def _kept(self, table: Table, conditions: Sequence[Expression]) -> tuple[int, int] | None:
-        """Return the rows that meet the conditions, and all."""
+        """Return how many rows of the sample meet all conditions, and how many rows it has; None where there is no
+        sample for the columns."""
         rows = self._rows(table, conditions)
         if rows is None:
             return None
@@ -117,7 +118,7 @@ class TableSamples:
     def _distinct(
         self, table: Table, expressions: Sequence[Expression], conditions: Sequence[Expression]
     ) -> float | None:
-        """Return the estimate of `distinct`."""
+        """Return the estimated number of combinations of values that `distinct` returns, without keeping it."""
         rows = self._rows(table, [*expressions, *conditions])
         if rows is None:
             return None
@@ -140,7 +141,7 @@ class TableSamples:
     # --- the rows
 
     def _table_rows(self, table: Table) -> int:
-        """Return the rows of the table."""
+        """Return the number of rows of the table in the snapshot."""
         return sum(part.rows for part in self._snapshot.parts(table.id))
 
     def _rows(self, table: Table, expressions: Sequence[Expression]) -> pa.RecordBatch | None:

@@ -84,7 +84,7 @@ def group_totals(
 
 
 def _counts_all(total: Total) -> bool:
-    """Return whether a total is the number of rows."""
+    """Return whether a total is the number of all rows of a group: a count of no column, or of one without NULL."""
     return total.kind == "count" and (total.column is None or not total.column.null_count)
 
 

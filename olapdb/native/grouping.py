@@ -153,7 +153,7 @@ def _in_steps(values: ColumnValues, low: int, step: int) -> ColumnValues | None:
 
 
 def _packed(digits: Sequence[Digit]) -> np.ndarray:
-    """Return the number of each row that has these digits, int64."""
+    """Return for each row the int64 number that its digits make."""
     packed = empty(digits[0].values.rows, np.int64)
     for at, digit in enumerate(digits):
         kernels().olapdb_pack(*digit.arguments, at == 0, packed)

@@ -79,7 +79,7 @@ def _joins(root: nodes.Node) -> Iterator[tuple[nodes.Join, bool]]:
 
 
 def _size(group: Sequence[nodes.Join]) -> int:
-    """Return the number of tables that each join of a group reads."""
+    """Return the number of tables that each join of a group joins."""
     return len(_scans(group[0]))
 
 

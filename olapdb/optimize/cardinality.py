@@ -135,7 +135,7 @@ class Estimator:
         return self._table_rows(node) if isinstance(node, nodes.Scan) else self.rows(node)
 
     def _table_rows(self, scan: nodes.Scan) -> float:
-        """Return the rows of a table."""
+        """Return the number of rows of a table, whatever conditions the scan has."""
         return max(float(self._statistics(scan.table).rows), 1.0)
 
     def _combinations_max(self, keys: Sequence[Expression], node: nodes.Node) -> float:

@@ -57,7 +57,7 @@ def substitute(expression: Expression, by_name: Mapping[str, Expression]) -> Exp
 
 
 def references(expressions: Iterable[Expression]) -> dict[str, int]:
-    """Count how often the expressions mention each column."""
+    """Return by name how often the expressions mention each column."""
     counts: dict[str, int] = {}
     for expression in expressions:
         for e in walk(expression):

@@ -116,7 +116,8 @@ def _sides(node: Join, conditions: list[Expression]) -> tuple[Node, Node]:
     own = conjuncts(node.residual) if is_inner else []
 
     def side(child: Node, keys: Sequence[Expression], kind: str) -> Node:
-        """Return the side whose rows all stay in a join of this kind."""
+        """Return one side with its own outer joins converted, by the conditions that hold for each of its rows in the
+        result: none for a side whose rows can be missing, unless the join is INNER or of `kind`."""
         if not is_inner and node.kind != kind:
             return _converted(child, [])
         names = {field.name for field in child.schema}

@@ -31,7 +31,7 @@ class BoundedCache(Generic[Value]):
         self._lock = threading.Lock()
 
     def get(self, key: Hashable) -> Value | None:
-        """Return the value, or None."""
+        """Return the value of the key and mark it as used last; None if it is not cached."""
         with self._lock:
             entry = self._entries.get(key)
             if entry is None:

@@ -224,7 +224,7 @@ def parquet_text(column: Column) -> str:
 
 
 def _chain(column: Column) -> list[_Step]:
-    """Return the column's codecs in their order."""
+    """Return the steps of the column's chain of codecs, in their order; none without a CODEC."""
     return _steps(_without_keyword(column.codec))
 
 

@@ -116,7 +116,7 @@ class ColumnCache:
 
     @property
     def bytes(self) -> int:
-        """Return the bytes of all entries."""
+        """Return the bytes of the values of all entries together."""
         return self._new_bytes + self._main_bytes
 
     @property
@@ -167,7 +167,7 @@ class ColumnCache:
         return values
 
     def _count(self, hits: int, misses: int) -> None:
-        """Count lookups."""
+        """Add to the counts of look-ups that found their chunk (hits) and that did not (misses)."""
         with self._lock:
             self._hits += hits
             self._misses += misses

@@ -79,7 +79,8 @@ def sketch(values: pa.ChunkedArray) -> np.ndarray:
 
 
 def raise_registers(registers: np.ndarray, hashes: np.ndarray) -> None:
-    """Raise the registers to the ranks of the hashes: one more than the zeros before the first 1."""
+    """Raise each register in place to the greatest rank of the hashes that belong to it. A rank is the position, from
+    1, of the first 1 bit of a hash behind the bits that choose the register."""
     if library() is not None:
         native_hashes.raise_registers(registers, hashes, _INDEX_BITS, _RANK_BITS)
         return

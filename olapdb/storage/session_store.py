@@ -37,7 +37,7 @@ class TemporaryStore(MemoryStore):
         return size
 
     def total_bytes(self) -> int:
-        """Return the bytes of all files."""
+        """Return the bytes of all files together."""
         return sum(file.bytes for file in self.list(""))
 
 

@@ -119,7 +119,7 @@ def lease_of_path(path: str) -> str:
 
 
 def row_group_rows(table: Table) -> int:
-    """Return the rows of a row group of the table's files."""
+    """Return the number of rows of a row group in files of the table."""
     return table.granule_rows
 
 

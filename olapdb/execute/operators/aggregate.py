@@ -98,7 +98,7 @@ def _aggregated(
         if loose and with_sets and not limits:
 
             def rows(bounds: tuple[int, int]) -> list[pa.RecordBatch]:
-                """Return the groups of some divisions."""
+                """Return the rows of the groups in the divisions from `bounds[0]` up to `bounds[1]`, excluded."""
                 return [finalized(node, loose.partial(bounds).with_values(), positions)]
 
             yield Stage(context, rows, loose.ranges())
@@ -301,7 +301,7 @@ class _Grouping:
         )
 
     def _divided(self, batch: pa.RecordBatch) -> LooseRows:
-        """Return the rows of a batch, divided."""
+        """Return the rows of a batch, its keys and arguments, divided by their keys' hashes."""
         return LooseRows.of(self._calls, *self._columns(batch), batch.num_rows)
 
     def _columns(

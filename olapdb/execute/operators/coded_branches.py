@@ -38,7 +38,7 @@ def branch_column(expression: Expression, texts: Collection[str]) -> str | None:
 
 
 def _is_text(data_type: DataType) -> bool:
-    """Return whether values are texts, and none of them NULL."""
+    """Return whether the type is String and not Nullable."""
     inner = data_type.inner if isinstance(data_type, LowCardinality) else data_type
     return isinstance(inner, String)
 

@@ -40,11 +40,11 @@ class PartMask:
 
     @property
     def nbytes(self) -> int:
-        """Return about how many bytes the mask takes."""
+        """Return about how many bytes of memory the mask takes."""
         return self._words.nbytes + _ENTRY_BYTES
 
     def knows(self, piece: Piece) -> bool:
-        """Return whether the bits of a piece's row groups are known."""
+        """Return whether the mask has the bits of all row groups of a piece."""
         with self._lock:
             return self._known.issuperset(zip(piece.offsets, piece.group_rows, strict=True))
 
@@ -54,7 +54,7 @@ class PartMask:
         return pa.Array.from_buffers(pa.bool_(), count, [None, pa.py_buffer(words)])
 
     def remember(self, piece: Piece, mask: pa.BooleanArray) -> None:
-        """Keep the mask, without NULL, of a piece's rows."""
+        """Set the bits of a piece's rows from a mask without NULL, for later queries."""
         row = 0
         for start, rows in _stretches(piece):
             words = kept_rows(mask.slice(row, rows), rows)

@@ -98,7 +98,7 @@ class _Filled:
         return bool(together and (np.diff(self._values[present]) >= 0).all())
 
     def _ascending(self, bound: float | int | None) -> float | int | None:
-        """Return a bound as one of the ascending values."""
+        """Return a bound in the order in which values ascend: negated for a descending key, None for None."""
         return None if bound is None else bound * self._direction
 
     def _points(self) -> tuple[np.ndarray, np.ndarray]:

@@ -168,7 +168,7 @@ def _join_on_disk(
         level: int,
         context: ExecutionContext,
     ) -> Iterator[pa.RecordBatch]:
-        """Join two partitions."""
+        """Return the pairs of two partitions, joined when the first is asked for."""
         return Deferred(lambda _: _joined(part, left, right, context, level))
 
     if node.right_keys and level < LEVELS_MAX:

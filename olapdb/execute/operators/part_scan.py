@@ -47,7 +47,7 @@ class Piece:
 
     @property
     def rows(self) -> int:
-        """Return the number of rows."""
+        """Return the number of rows in the piece."""
         return sum(self.group_rows)
 
 
@@ -354,11 +354,8 @@ def _joined(chunks: list[pa.Array]) -> pa.Array:
 
 
 def _same_type(arrays: list[pa.Array]) -> list[pa.Array]:
-    """Return the arrays, without their compact forms if the arrays differ in type, or have more values in their
-    dictionaries than rows.
-
-    Parts in the catalog have no compact forms.
-    """
+    """Return the arrays with one type, so that they can be joined: unchanged if their types agree, else without their
+    compact forms. Dictionaries that have more values than there are rows are decoded, too."""
     if any(is_short(array.type) for array in arrays):
         is_same = len({array.type for array in arrays}) == 1
         return arrays if is_same else [lengthened(array) for array in arrays]

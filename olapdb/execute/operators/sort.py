@@ -145,7 +145,7 @@ def not_after(
 
 
 def _taken(batch: pa.RecordBatch, positions: np.ndarray) -> pa.RecordBatch:
-    """Return the rows at positions, which are all different."""
+    """Return the rows of a batch at positions, none of which occurs twice, in the order of the positions."""
     return batch if len(positions) == batch.num_rows else take_rows(batch, from_numpy(positions))
 
 

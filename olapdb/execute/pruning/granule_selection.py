@@ -291,7 +291,7 @@ class Selector:
             list(self._context.parallel_if_slow(self._whole, unread))
 
     def _whole(self, part: Part) -> PartSelection:
-        """Return the selection of a whole part."""
+        """Return a selection of all row groups of a part."""
         reader = self._reader(part)
         if not _has_groups(part):
             return PartSelection(part, reader, None, (part.rows,), (0,))
@@ -300,7 +300,7 @@ class Selector:
         return PartSelection(part, reader, None, rows, offsets)
 
     def _reader(self, part: Part) -> PartReader:
-        """Return a reader of a part."""
+        """Return a new reader of the part, of the scan's table."""
         context = self._context
         return PartReader(
             context.require_store(),

@@ -272,7 +272,7 @@ def literal_runs(pattern: bytes) -> list[bytes] | None:
     at = 0
 
     def end_run() -> None:
-        """Keep the run so far, and begin another one."""
+        """Append the run of literal bytes read so far to the result, and begin another one."""
         runs.append(bytes(run))
         run.clear()
 

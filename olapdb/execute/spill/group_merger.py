@@ -94,12 +94,12 @@ class GroupMerger:
 
     @property
     def rows(self) -> int:
-        """Return the groups of the partials in memory."""
+        """Return the number of groups in the partials in memory."""
         return self._groups
 
     @property
     def nbytes(self) -> int:
-        """Return the size of the partials in memory."""
+        """Return the bytes of the partials in memory."""
         return self._nbytes
 
     def clear(self) -> None:

@@ -77,12 +77,12 @@ class Sorter:
 
     @property
     def rows(self) -> int:
-        """Return the rows in memory."""
+        """Return the number of rows in memory."""
         return self._buffer.rows
 
     @property
     def spilled(self) -> bool:
-        """Return whether rows are on disk."""
+        """Return whether any rows are on disk."""
         return bool(self._runs)
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -208,7 +208,7 @@ class Sorter:
         ]
 
     def _taken(self, rows: pa.RecordBatch, order: pa.Array) -> Iterator[pa.RecordBatch]:
-        """Yield the rows at the positions, some at a time."""
+        """Yield the rows at the positions, in their order, in batches of at most a batch's rows."""
         for start in range(0, len(order), self._context.batch_rows):
             self._context.check()
             yield rows.take(order.slice(start, self._context.batch_rows))

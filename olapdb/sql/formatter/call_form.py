@@ -108,7 +108,7 @@ def _calls(name: str, *arguments: nodes.Expression) -> nodes.Function:
 
 
 def _typed(value: nodes.Expression, type_name: str) -> nodes.Function:
-    """Return a value with the type that it alone does not tell."""
+    """Return `CAST(value, type)` as a call, for a literal whose text does not tell its type."""
     return nodes.Function(f"_CAST{_MARK}", (value, nodes.Literal(type_name)))
 
 

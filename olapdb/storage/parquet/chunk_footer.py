@@ -134,7 +134,7 @@ def _list(kind: int, size: int) -> bytes:
 
 
 def _binary(value: bytes) -> bytes:
-    """Encode bytes behind their number."""
+    """Encode bytes with their number before them."""
     return varint(len(value)) + value
 
 
@@ -200,6 +200,6 @@ def _column_index(facts: ChunkFacts) -> bytes | None:
 
 
 def _offset_index(offset: int, stored_bytes: int) -> bytes:
-    """Encode where the only data page is."""
+    """Encode the offset index of a column with one data page: where it is and its bytes."""
     place = _field(1, I64) + integer(offset) + _field(1, I32) + integer(stored_bytes)
     return _field(1, _LIST) + list_header(1) + place + _field(1, I64) + integer(0) + b"\0\0"

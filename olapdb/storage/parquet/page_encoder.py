@@ -325,7 +325,7 @@ def _of_arrow(file: pa.Buffer, chunk: tuple[Template, int, int, int], shift: int
 
 
 def _leaves(arrow: pa.DataType) -> int:
-    """Return how many leaf columns Parquet has for a column."""
+    """Return the number of leaf columns in Parquet of a column of this type."""
     if pa.types.is_nested(arrow):
         return sum(_leaves(arrow.field(at).type) for at in range(arrow.num_fields))
     return 1
