@@ -250,7 +250,7 @@ def replace_outer(
     """Return the expression with these OuterColumns replaced by values of the same meaning."""
 
     def change(e: Expression) -> Expression | None:
-        """Return the value of an OuterColumn, in its type; None for any other expression."""
+        """Return the replacement of an OuterColumn, cast to its type; None for other expressions and columns."""
         if not isinstance(e, OuterColumn) or e.name not in values:
             return None
         value = values[e.name]

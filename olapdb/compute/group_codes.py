@@ -138,7 +138,7 @@ def _by_slices(leaves: Sequence[pa.Array], rows: int, threads: int) -> Factorise
     partitioned = [leaf.take(from_numpy(order)) for leaf in leaves]
 
     def group(start: int, stop: int) -> Factorised:
-        """Group the rows of one slice; the first rows are numbers in the original order."""
+        """Group the rows of one slice. The first row of each group is given by its number among all rows."""
         groups = _by_hashing([leaf.slice(start, stop - start) for leaf in partitioned])
         return Factorised(groups.codes, order[start:stop][groups.first])
 

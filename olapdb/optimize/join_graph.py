@@ -55,11 +55,11 @@ class JoinGraph:
 
     @cached_property
     def _owner(self) -> dict[str, int]:
-        """The relation of each column."""
+        """The number of the relation that has each column, by the column's name."""
         return {f.name: at for at, node in enumerate(self.relations) for f in node.schema}
 
     def relations_of(self, expression: Expression) -> Relations:
-        """Return the relations whose columns the expression reads."""
+        """Return the numbers of the relations whose columns the expression reads."""
         return frozenset(self._owner[name] for name in columns_of(expression))
 
     @cached_property
@@ -228,7 +228,7 @@ def _columns(schema: Schema) -> list[tuple[str, pa.DataType]]:
 
 
 def _is_repeatable(node: Filter) -> bool:
-    """Return whether the filter's condition may move."""
+    """Return whether the filter's condition may be evaluated elsewhere: it calls no rand() or the like."""
     return is_repeatable(node.predicate)
 
 
@@ -279,7 +279,7 @@ def build(graph: JoinGraph, tree: JoinTree) -> Node:
 
 
 def _built(graph: JoinGraph, tree: JoinTree) -> tuple[Node, Relations]:
-    """Return the plan of a part of the tree, and its relations."""
+    """Return the plan of a part of the tree, and the numbers of its relations."""
     if isinstance(tree, int):
         conditions = graph.within(tree)
         leaf = graph.relations[tree]

@@ -76,7 +76,8 @@ def _ordered_tree(root: Node, estimator: Estimator, limit: int) -> Node:
 
 
 def _ordered(node: Node, estimator: Estimator, limit: int) -> Node:
-    """Return a node with the joins at its top and below it ordered."""
+    """Return a node with the inner joins at its top, and those further below, in the cheapest order. `limit` is as in
+    `order_joins`."""
     graph = graph_of(node)
     if graph is None:
         return with_inputs(node, tuple(_ordered(c, estimator, limit) for c in node.children()))
@@ -97,7 +98,7 @@ def written_tree(node: Node) -> JoinTree:
     position = iter(range(1 << 30))
 
     def tree_of(part: Node) -> JoinTree:
-        """Return the tree of a part of the plan; a relation is its position, left to right."""
+        """Return the tree of a part of the plan. A relation is its number: relations are counted from left to right."""
         while isinstance(part, Filter) and graph_of(part) is not None:
             part = part.child
         if graph_of(part) is None:
@@ -120,7 +121,7 @@ class _Leaf:
 
 
 def _rows_of(leaf: _Leaf) -> float:
-    """Return the rows of a leaf."""
+    """Return the expected number of rows of a leaf."""
     return leaf.rows
 
 
@@ -133,7 +134,7 @@ class _Costs:
 
     @cached_property
     def leaves(self) -> list[float]:
-        """The rows of each relation, after the conditions on it alone."""
+        """The expected number of rows of each relation, after the conditions on it alone."""
         return [leaves[0].rows for leaves in self._leaves]
 
     @cached_property
@@ -172,7 +173,7 @@ class _Costs:
 
     @cached_property
     def _table_rows(self) -> list[float]:
-        """The rows of each relation, of tables without any condition."""
+        """The number of rows of each relation; of a table all of its rows, before any condition."""
         return [self.estimator.table_rows(relation) for relation in self.graph.relations]
 
     @cached_property
@@ -239,7 +240,8 @@ class _Costs:
         )
 
     def _join(self, tree: tuple[JoinTree, JoinTree]) -> float:
-        """Return the cost of the join at the top of a tree alone."""
+        """Return the cost of the join at the top of a tree, without those of the joins below: its rows, the left rows,
+        and the right rows, which are hashed, times a factor."""
         left, right = _members(tree[0]), _members(tree[1])
         return self.rows(left | right) + self.rows(left) + _HASH_COST * self.rows(right)
 
@@ -276,7 +278,7 @@ class _Costs:
         return components
 
     def _around(self, members: int) -> int:
-        """Return the neighbours of a set of relations."""
+        """Return, as bits, the relations outside of a set that share an equality with one of the set."""
         around = 0
         for at, bits in enumerate(self.neighbours):
             if members >> at & 1:
@@ -338,10 +340,10 @@ def _subsets(members: int) -> list[int]:
 
 
 def _bits(relations: Relations) -> int:
-    """Return a set of relations as bits."""
+    """Return a set of numbers of relations as bits: relation i is bit i."""
     return sum(1 << at for at in relations)
 
 
 def _members(tree: JoinTree) -> int:
-    """Return the relations of a tree as bits."""
+    """Return the set of all relations in a tree, as bits."""
     return 1 << tree if isinstance(tree, int) else _members(tree[0]) | _members(tree[1])

@@ -172,7 +172,7 @@ def _join(node: nodes.Join, needed: Names) -> nodes.Join:
 
 
 def _of(node: nodes.Node, names: Names) -> Names:
-    """Return those of the names that are columns of the node."""
+    """Return those of the names that are columns of the node, as a set."""
     return names & frozenset(f.name for f in node.schema)
 
 

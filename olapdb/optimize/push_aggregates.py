@@ -60,7 +60,7 @@ def _pushed_tree(root: Node, estimator: Estimator) -> Node:
     changed: list[Node] = []
 
     def subquery(node: Node) -> Node:
-        """Return the plan of a subquery, the same object for the same plan."""
+        """Return the plan of a subquery with its aggregates pushed below joins, the same object for the same plan."""
         if id(node) not in done:
             done[id(node)] = (node, _pushed_tree(node, estimator))
         if done[id(node)][1] is not node:
@@ -229,7 +229,7 @@ def _group_cost(key_count: int) -> float:
 
 
 def _over(node: Aggregate, place: _Place, grouped: Aggregate) -> Aggregate:
-    """Return the Aggregate over the grouped rows of a place."""
+    """Return the Aggregate over the joins of the grouped rows of a place: its aggregates merge the partial ones."""
     below: Node = grouped
     for step in reversed(place.steps):
         below = _with_partials(step, below, grouped.aggregates)

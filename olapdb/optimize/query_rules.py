@@ -55,5 +55,5 @@ def shared_semi_joins(plan: Plan, estimator: Estimator) -> Plan:
 
 
 def _shared_count(plan: Plan) -> int:
-    """Return how many different subplans a plan shares."""
+    """Return the number of different subplans that a plan shares."""
     return len({node.number for node in all_nodes(plan.root) if isinstance(node, Shared)})

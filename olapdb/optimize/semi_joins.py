@@ -65,7 +65,8 @@ class _SemiJoins:
         return self._once(node, True)
 
     def _once(self, node: nodes.Node, is_set: bool) -> nodes.Node:
-        """Return the rewritten plan, the same object for the same plan."""
+        """Return the rewritten plan, of which only distinct rows count if `is_set`; the same object for the same
+        plan."""
         key = id(node), is_set
         if key not in self._done:
             if is_set:
@@ -216,7 +217,7 @@ def _inside(node: nodes.Node) -> Iterator[Expression]:
 
 
 def _arguments(node: nodes.Aggregate) -> list[Expression]:
-    """Return the arguments of all aggregates."""
+    """Return the arguments of all aggregates of the node, one list for all."""
     return [argument for _, call in node.aggregates for argument in call.arguments]
 
 

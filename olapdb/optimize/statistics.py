@@ -54,7 +54,7 @@ def statistics_of(snapshot: Snapshot, counts: DistinctCounts | None = None) -> S
     knows the distinct values of columns."""
 
     def of(table: Table) -> TableStatistics:
-        """Return the statistics of one table."""
+        """Return the merged statistics of one table, with distinct counts if `counts` is given."""
         known: TableStatistics = snapshot.derived(
             ("statistics", table.id), lambda: merged_statistics(snapshot.parts(table.id))
         )

@@ -30,7 +30,7 @@ def tree_lines(root: SyntaxNode) -> Iterator[str]:
 
 
 def measure(root: SyntaxNode) -> tuple[int, int]:
-    """Return how many levels and how many nodes a tree has."""
+    """Return (levels, nodes) of a tree; a root alone has one level."""
     levels = elements = 0
     pending = [(root, 1)]
     while pending:

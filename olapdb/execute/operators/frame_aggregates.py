@@ -127,7 +127,8 @@ def _by_kernels(
     The kernels walk the same tree as `_StateTree`, over plain values, and add in the same order."""
 
     def choose(keys: np.ndarray, valid: np.ndarray | None, largest: bool) -> np.ndarray:
-        """Return the row with the extreme key of each frame."""
+        """Return for each frame the row with its least (`largest`: greatest) key among the rows that `valid` marks; -1
+        for a frame without any."""
         return native_frames.extreme_rows(keys, valid, starts, ends, largest=largest)
 
     states = aggregate.states_of_extremes(arguments, choose)

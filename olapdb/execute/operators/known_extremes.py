@@ -53,7 +53,7 @@ def known_extremes(node: Aggregate, context: ExecutionContext) -> KnownGroups | 
     rows = sum(part.rows for part in parts)
 
     def groups(calls: Sequence[AggregateCall]) -> Iterator[Partial]:
-        """Yield the group of all rows."""
+        """Yield the one group of all rows, with the states of `calls`, from the parts' bounds."""
         yield Partial([], [_state(call, scan, known, rows) for call in calls], 1)
 
     return groups

@@ -366,7 +366,7 @@ def _fetch(
     starts = np.flatnonzero(np.diff(numbers, prepend=-1))
 
     def read(segment: tuple[int, np.ndarray]) -> pa.RecordBatch:
-        """Return the rows of one task."""
+        """Return the rows of one task at positions; `segment` is the task's number and the positions."""
         number, rows = segment
         return read_rows(tasks[number], rows, sources, scan.table, context)
 

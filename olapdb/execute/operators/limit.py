@@ -91,14 +91,14 @@ def limit_by_batches(
     key_types = [key.type for key in node.keys]
 
     def limited(buffer: RowBuffer, account: MemoryAccount) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a buffer that the LIMIT BY keeps."""
+        """Yield the rows of a buffer that OFFSET and LIMIT keep of each key, in the order of the buffer."""
         return _limited(node, buffer, context, account)
 
     with context.memory.account("LIMIT BY") as account:
         budget = SpillBudget("distinct", context, account)
 
         def is_too_large(buffer: RowBuffer, batch: pa.RecordBatch) -> bool:
-            """Return whether memory does not take one more batch."""
+            """Return whether memory would not take one more batch in the buffer."""
             return buffer.would_exceed(budget, batch, key_types)
 
         buffer = RowBuffer(node.schema, account)

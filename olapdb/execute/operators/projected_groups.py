@@ -61,7 +61,7 @@ def projected_groups(node: Aggregate, context: ExecutionContext) -> KnownGroups 
             def groups(
                 task: Task, query: _ProjectedQuery = query, reader: TaskReader = reader
             ) -> Partial:
-                """Return the groups of one piece."""
+                """Return the groups that the projection's rows of one task have, with the states of `calls`."""
                 return query.partial(reader.read(task), calls, context)
 
             row_bytes = sum(map(bytes_of_value, query.scan.types))

@@ -133,7 +133,8 @@ def _part_batches(
     rows = [sum(piece.rows for piece in task) for task in tasks]
 
     def read(task: Task) -> Iterable[pa.RecordBatch]:
-        """Return the rows of a task; in batches for a view, and where the user wants them small."""
+        """Yield the rows of a task that meet the conditions, cut to batches: large ones if the consumer joins them and
+        max_block_size is not set low, else of a batch's rows."""
         batch = reader.read(task)
         if context.joins_batches and context.batch_rows >= BATCH_ROWS:
             return cut(batch, max(context.rows_at_once, tuning.SLOW_BATCH_ROWS))

@@ -196,7 +196,7 @@ class GroupMerger:
             (small if fits else large).append(number)
 
         def merge(number: int) -> Partial:
-            """Return the groups of a small partition."""
+            """Return the merged groups of partition `number`, which is small."""
             return merge_partials(list(self._read(partitions, number)), self._calls, 1)
 
         if small:

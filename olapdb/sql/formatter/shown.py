@@ -22,7 +22,7 @@ FormatQuery = Callable[[nodes.Query], str]
 
 
 def indented(text: str) -> str:
-    """Return the text with each line moved to the right."""
+    """Return the text with each line moved to the right by `INDENT`."""
     return INDENT + text.replace("\n", "\n" + INDENT)
 
 
