@@ -30,8 +30,9 @@ def filtered_table(
     database: str,
     context: BindContext,
 ) -> Relation:
-    """Return the relation of a table with the condition that additional_table_filters has for it,
-    under its alias, its name in the current database, or `database.name`."""
+    """Return the relation of a table, filtered by the condition that additional_table_filters has for it; unchanged
+    without one. The setting names the table by its alias, by its name in the current database, or as
+    `database.name`."""
     text = context.text("additional_table_filters")
     if text == _NONE:
         return relation
@@ -48,7 +49,7 @@ def filtered_table(
     bound = refuse_aggregates(bound, "additional_table_filters", source.position)
 
     def build() -> plan.Node:
-        """Return the rows of the table for which the condition holds."""
+        """Return the table's plan under a Filter of the condition."""
         return plan.Filter(relation.build(), bound)
 
     return replace(relation, build=build)
@@ -57,9 +58,8 @@ def filtered_table(
 def filtered_result(
     queries: QueryBinder, query: sql.Query, bound: BoundQuery, context: BindContext
 ) -> BoundQuery:
-    """Return the statement's query with the condition of additional_result_filter over its columns.
-
-    Raises NotSupportedError for a set operation, where ClickHouse filters each branch."""
+    """Return the statement's query, filtered by the condition of the setting additional_result_filter over its columns;
+    unchanged without one. Raises NotSupportedError for a set operation, where ClickHouse filters each branch."""
     text = context.text("additional_result_filter")
     if not text:
         return bound
@@ -78,8 +78,8 @@ def filtered_result(
 
 
 def refuse_added_filters(query: sql.Query) -> None:
-    """Raise NotSupportedError if the query of a view has one of the two settings, which the view
-    would not keep."""
+    """Raise NotSupportedError if the query of a view sets additional_table_filters or additional_result_filter, which
+    the view would not keep."""
     for setting in getattr(query, "settings", ()):
         if setting.name in ("additional_table_filters", "additional_result_filter"):
             raise errors.NotSupportedError(
@@ -90,7 +90,7 @@ def refuse_added_filters(query: sql.Query) -> None:
 
 
 def _without_filters(context: BindContext) -> Settings:
-    """Return the settings of the context without the two."""
+    """Return the settings of the context with additional_table_filters and additional_result_filter empty."""
     changes = {"additional_table_filters": _NONE, "additional_result_filter": ""}
     return Settings.of(context.settings).with_changes(changes)
 

@@ -215,7 +215,7 @@ def rename_tables(query: sql.Query, renamed: Mapping[Name, Name]) -> sql.Query:
     qualifiers = _qualifiers_used(query)
 
     def change(node: sql.Node) -> sql.Node | None:
-        """Return the node with its table renamed, None if it names no renamed table."""
+        """Return a node that names a renamed table or dictionary with the new name; None for all other nodes."""
         match node:
             case sql.TableReference(table=table) if (new := _new_name(table, renamed)) is not None:
                 moved = replace(table, database=new[0], name=new[1])

@@ -157,6 +157,7 @@ class _ArrayJoinBinder:
             arrays = self._of_one_length(arrays)
 
         def build() -> plan.Node:
+            """Return the ArrayJoin node over the source's plan."""
             node = self.source.build()
             return plan.ArrayJoin(node, node.schema, arrays, left)
 

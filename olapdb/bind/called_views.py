@@ -22,9 +22,8 @@ from olapdb.types import DataType
 
 
 def called_view(snapshot: Snapshot, source: sql.TableFunction, database: str) -> View | None:
-    """Return the view with parameters that a call in FROM names, None for a table function.
-
-    Raises UnknownFunction for a call with a database that is of no such view."""
+    """Return the view with parameters that a call in FROM names, None if the name is a table function. Raises
+    UnknownFunction for a name with a database that is no such view."""
     name = called_name(source) or sql.TableName(source.name, database)
     item = snapshot.find(name.database or database, name.name)
     if isinstance(item, View) and item.has_parameters:

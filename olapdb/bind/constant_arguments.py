@@ -52,7 +52,7 @@ _TYPE_REFUSED: Mapping[tuple[int, ...], str] = MappingProxyType(
 
 
 def _places_by_name(table: Mapping[tuple[int, ...], str]) -> Mapping[str, tuple[int, ...]]:
-    """Return the places of each function."""
+    """Return by function name the places of arguments that must be constants, from a table of names by places."""
     return MappingProxyType({n: places for places, names in table.items() for n in names.split()})
 
 

@@ -151,7 +151,8 @@ def fold_lambda(expression: LambdaFunction, environment: Environment) -> Express
     values = [a.value for a in expression.arguments if isinstance(a, Constant)]
 
     def body(elements: Sequence[pa.Array], owners: np.ndarray) -> pa.Array:
-        """Return the values of the lambda's body for the elements."""
+        """Return the values of the lambda's body for the elements; `owners` gives only their number, as the body reads
+        no outer column."""
         inputs = dict(zip(names, elements, strict=True))
         value = _evaluate(expression.body, inputs, len(owners), environment)
         return as_array(value, len(owners))

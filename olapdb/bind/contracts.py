@@ -81,9 +81,8 @@ class Correlation:
     values: dict[str, Expression] = field(default_factory=dict)
 
     def parameter(self, value: Expression, names: NameAllocator) -> OuterColumn:
-        """Return the OuterColumn by which the subquery reads a value of the enclosing SELECT's rows.
-
-        An equal value that is known already keeps its column; a new one is recorded in `values`."""
+        """Return the OuterColumn by which the subquery reads a value of the enclosing SELECT's rows. An equal value
+        that was read before keeps its column; a new one is recorded in `values`."""
         for name, known in self.values.items():
             if known == value:
                 return OuterColumn(value.type, name)

@@ -266,7 +266,8 @@ def _aggregate_of(
 def _where(
     conditions: Sequence[Expression], value: Expression, call: CorrelatedSubquery
 ) -> Expression:
-    """Return the value where the conditions hold; NULL elsewhere, the default of a tuple."""
+    """Return `value` where all conditions hold, else NULL, or the type's default where the type cannot be NULL; `value`
+    alone without conditions."""
     if not conditions:
         return value
     missing = Constant(call.type, pa.scalar(None, call.type.arrow))
@@ -276,10 +277,10 @@ def _where(
 
 
 def _over(expression: Expression, values: dict[str, Expression]) -> Expression:
-    """Return the expression with the columns of the node below replaced by their values."""
+    """Return the expression with each column named in `values` replaced by its expression there."""
     return transform(expression, lambda e: values.get(e.name) if isinstance(e, ColumnRef) else None)
 
 
 def _as(value: Expression, call: CorrelatedSubquery) -> Expression:
-    """Return a value at the type of the subquery that it stands for."""
+    """Return the value cast to the type of the correlated subquery that it replaces."""
     return value if value.type == call.type else Cast(call.type, value)

@@ -65,9 +65,8 @@ class Dependent:
         self.outer, self.names = outer, names
 
     def joinable(self, node: plan.Node) -> Joinable:
-        """Return the plan joinable to the enclosing rows.
-
-        Raises NotSupportedError for what cannot be computed for all rows at once."""
+        """Return the plan with the outer values that it reads as columns, so that it can be joined to the enclosing
+        rows. Raises NotSupportedError for a plan that cannot be computed for all enclosing rows at once."""
         match node:
             case plan.Filter():
                 return self._filter(node)
@@ -251,7 +250,7 @@ def replace_outer(
     """Return the expression with these OuterColumns replaced by values of the same meaning."""
 
     def change(e: Expression) -> Expression | None:
-        """Return the value of an OuterColumn, in its type; None for any other expression."""
+        """Return the replacement of an OuterColumn, cast to its type; None for other expressions and columns."""
         if not isinstance(e, OuterColumn) or e.name not in values:
             return None
         value = values[e.name]

@@ -330,7 +330,7 @@ def _interpolated(
 
 
 def _as(expression: Expression, data_type: DataType, binder: Binder) -> Expression:
-    """Return the expression as a value of this type."""
+    """Return the expression cast to this type, unchanged if it has it."""
     if expression.type == data_type:
         return expression
     return constants.cast(expression, data_type, binder.environment)

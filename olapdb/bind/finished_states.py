@@ -52,7 +52,8 @@ class FinishedStates:
 
 
 def _carry(node: plan.Node, name: str, names: NameAllocator) -> tuple[plan.Node, ColumnRef] | None:
-    """Return the plan with a column of the states behind the column `name`, None if it has none."""
+    """Return the plan with one more column, the unfinished states of column `name`, and a reference to it; None if the
+    column is not computed by a -Merge seen through filters and projections."""
     match node:
         case plan.Filter(child=child):
             below = _carry(child, name, names)
@@ -78,7 +79,8 @@ def _carry(node: plan.Node, name: str, names: NameAllocator) -> tuple[plan.Node,
 
 
 def _unfinished(call: AggregateCall) -> AggregateCall:
-    """Return the call that merges the same states and leaves them unfinished."""
+    """Return the aggregate -MergeState in place of -Merge, over the same arguments: it merges the same states and
+    returns the state."""
     name = f"{call.aggregate.name}MergeState"
     types = [argument.type for argument in call.arguments]
     aggregate = functions.resolve_aggregate(name, call.aggregate.parameters, types)

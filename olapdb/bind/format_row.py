@@ -61,7 +61,7 @@ class _FormatRow:
     ends_line: bool
 
     def check(self, environment: Environment) -> None:
-        """Write no rows. Raises the errors of the format."""
+        """Format zero rows, to raise the errors of the format at binding."""
         self([None, *(pa.nulls(0, kind.arrow) for kind in self.types)], 0, environment)
 
     def __call__(

@@ -116,7 +116,8 @@ def _elements(
 
 
 def _without_parentheses(argument: Expression, right: sql.Expression) -> sql.Expression:
-    """Return the array in `x IN ([1, 2])`, unless x is such an array itself."""
+    """Return the array as the list in `x IN ([1, 2])`; the right side unchanged if it is no such array, or is not
+    nested deeper than the arrays of x."""
     if not isinstance(right, sql.TupleLiteral) or len(right.elements) != 1:
         return right
     depth, data_type = 0, types.plain(argument.type)
@@ -131,9 +132,8 @@ def _without_parentheses(argument: Expression, right: sql.Expression) -> sql.Exp
 
 
 def _is_one_tuple(argument: Expression, elements: Sequence[Expression]) -> bool:
-    """Return whether a list in parentheses is one tuple to compare with a tuple.
-
-    Raises IllegalTypeOfArgument for one number."""
+    """Return whether `(a, b) IN (x, y)` is meant as a list of the one tuple (x, y): the left side is a tuple, and no
+    element is. Raises IllegalTypeOfArgument for a single number."""
     has_tuples = any(isinstance(types.plain(e.type), types.Tuple) for e in elements)
     if not isinstance(types.plain(argument.type), types.Tuple) or has_tuples:
         return False
@@ -168,7 +168,7 @@ def _in_expressions(
 
 
 def _is_array_of(elements: Sequence[Expression], argument: Expression) -> bool:
-    """Return whether the right side of IN is one computed array of values such as the left side."""
+    """Return whether the right side of IN is a single computed array, nested one level deeper than the left side."""
     if len(elements) != 1 or isinstance(elements[0], Constant):
         return False
     return _depth(elements[0].type) == _depth(argument.type) + 1

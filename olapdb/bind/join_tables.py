@@ -46,14 +46,15 @@ def join_keys(table: Table) -> tuple[str, ...]:
 
 
 def join_rows(table: Table, relation: Relation) -> Relation:
-    """Return the rows of a table of the engine Join that a query sees, over those it stores."""
+    """Return the rows of a table of the engine Join that a query sees: those without a NULL key, and one for each key
+    unless the table is ALL, RIGHT or FULL. `relation` has the stored rows."""
     strictness, kind = table.engine.arguments[:2]
     columns = [column for name in join_keys(table) if (column := relation.find((name,)))]
     keys = tuple(column.use() for column in columns)
     nullable = [key for key in keys if types.is_nullable(key.type)]
 
     def build() -> plan.Node:
-        """Return the plan of the stored rows without NULL keys; one row a key, unless ALL or RIGHT."""
+        """Return the plan of the rows that a query sees."""
         node = relation.build()
         if nullable:
             node = plan.Filter(node, all_of([scalar_call("isNotNull", (key,)) for key in nullable]))
@@ -227,7 +228,7 @@ def _named_column(binder: Binder, node: sql.Function, table: Table) -> Column:
 
 
 def _attributes(table: Table) -> list[Column]:
-    """Return the columns that joinGet may give."""
+    """Return the columns that joinGet may return: all but the keys."""
     return [column for column in table.stored_columns if column.name not in join_keys(table)]
 
 

@@ -244,6 +244,7 @@ class _JoinBinder:
         common = _common(left.type, right.type)
 
         def make() -> Expression:
+            """Return `if(left side has a row, left value, right value)`, at the common type."""
             sides = tuple(constants.cast(c.use(), common, environment) for c in (left, right))
             return constants.call("if", (marker, *sides), environment)
 

@@ -25,8 +25,9 @@ else:
 def path_part(
     binder: Binder, value: Expression, names: Sequence[str], origin: types.Json | None
 ) -> tuple[Expression, Sequence[str], types.Json | None] | None:
-    """Return the part that the first names take of a JSON or a Dynamic, the other names, and the JSON that the
-    part is of. `origin` is the JSON that the value is of. None if the names take no part."""
+    """Return (part, names left, origin): the part of a JSON or a Dynamic that the first names take, the names that are
+    left, and the JSON that the part belongs to. `origin` is the JSON that the value belongs to. None if the names take
+    no part."""
     inner = _innermost(value.type)
     if isinstance(inner, types.Json):
         return _part_of_json(value, inner, names)

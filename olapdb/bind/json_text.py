@@ -41,7 +41,7 @@ def bind_json_text(binder: Binder, node: sql.Function) -> Expression | None:
     resolve_scalar(node.name, [given])  # raises for what has no text
 
     def kernel(arrays: list[Column], call: Invocation) -> pa.Array:
-        """Write the values of the column."""
+        """Return the JSON text of each value of the argument."""
         style = JsonStyle(Header((), (), settings, call.environment))
         return json_texts(columns.as_array(arrays[0], call.rows), call.types[0], style)
 

@@ -73,7 +73,7 @@ class SetParameter:
 
 
 def set_parameter(value: bool | float | str) -> SetParameter:
-    """Return what SET gives to a parameter by a literal: a text as it is, others as they are written."""
+    """Return a parameter's value as SET keeps it: a text as it is, any other literal as its SQL text."""
     return SetParameter(value if isinstance(value, str) else literal_text(value))
 
 
@@ -195,10 +195,9 @@ def _texts(values: Sequence[object]) -> pa.Array:
 
 
 def known_value(value: object) -> object:
-    """Return a value of a class of Python: numpy's, pandas' and Arrow's values as what they hold.
-
-    pandas' NaT and NA and numpy's NaT are None, arrays are lists, buffers are bytes. A time or span
-    that counts nanoseconds stays as it is: no class of Python does."""
+    """Return a value of numpy, pandas or Arrow as the value of Python's own classes that it holds; other values
+    unchanged. NaT and NA are None, arrays are lists, buffers are bytes. A time or span in nanoseconds stays as it is,
+    since Python has no class for it."""
     if type(value) in _CLASSES:
         return value
     match value:

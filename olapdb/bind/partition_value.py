@@ -68,7 +68,7 @@ def _type_of(key: sql.Expression, table: Table) -> DataType:
 
 
 def _reference(column: Column) -> Callable[[], Expression]:
-    """Return a function that makes the reference to a column."""
+    """Return a function without arguments that returns a reference to the column."""
     return lambda: ColumnRef(column.type, column.name)
 
 

@@ -33,7 +33,8 @@ def bind_format_query(binder: Binder, node: sql.Function) -> Expression:
     or_null = node.name.endswith("OrNull")
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        """Return the type of the text; raise IllegalTypeOfArgument unless it is a text."""
+        """Return the result's type: String, Nullable for a name with OrNull. Raise IllegalTypeOfArgument unless the
+        argument is a String."""
         require(name, types, String, "a String")
         return Nullable(STRING) if or_null else STRING
 
@@ -48,7 +49,8 @@ def _formatter(*, single: bool, or_null: bool) -> Callable[[bytes], bytes | None
     """Return the function from a statement's text to the text as it is formatted."""
 
     def formatted(text: bytes) -> bytes | None:
-        """Return the formatted text; None for no statement with `or_null`."""
+        """Return the formatted statement. For a text that is no statement return None if `or_null`, else raise
+        SyntaxError."""
         try:
             statement = parse_one(text_of(text))
         except errors.SyntaxError:

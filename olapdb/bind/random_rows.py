@@ -67,7 +67,8 @@ def _constant(binder: ExpressionBinder, argument: sql.Expression) -> object:
 
 
 def _seed(value: object) -> str:
-    """Return the seed as an expression: random for each row without one."""
+    """Return the seed as an SQL expression: a text, or for None rand64(), which differs from row to row. Raises
+    BadArguments for a negative number and other values."""
     if value is None:
         return "rand64()"
     if not isinstance(value, int) or value < 0:
@@ -76,7 +77,8 @@ def _seed(value: object) -> str:
 
 
 def _length(value: object) -> int:
-    """Return a greatest length. Raise BadArguments unless it is a number from 0 on."""
+    """Return the greatest length of texts or arrays, `_LENGTH` for None. Raises BadArguments for a negative number and
+    other values."""
     if value is None:
         return _LENGTH
     if not isinstance(value, int) or value < 0:
@@ -96,20 +98,21 @@ class _Values:
     within: tuple[str, ...] = ()
 
     def hash(self, number: int = 0) -> str:
-        """Return a random UInt64; another one for each number."""
+        """Return the SQL of a pseudo-random UInt64 for each row and place; another `number` gives another value."""
         inner = "".join(f", {argument}" for argument in self.within)
         return f"cityHash64({self.seed}, number, {self.place}, {number}{inner})"
 
     def inside(self, place: str) -> _Values:
-        """Return the values of a member of a container."""
+        """Return the values of a member of this container; `place` is an SQL expression that tells members apart."""
         return replace(self, within=(*self.within, place))
 
     def of(self, data_type: DataType) -> str:
-        """Return an expression of random values of the type."""
+        """Return the SQL expression of random values of the type."""
         return f"CAST({self._bare(data_type)}, {quote_string(data_type.name)})"
 
     def _bare(self, data_type: DataType) -> str:
-        """Return an expression that CAST takes to the type. Raise NotSupportedError without such."""
+        """Return an SQL expression whose values CAST to the type. Raise NotSupportedError for a type without random
+        values."""
         number = self.hash()
         match data_type:
             case types.Nullable(inner):
@@ -141,7 +144,7 @@ class _Values:
                 return self._time(data_type)
 
     def _text(self, length: str) -> str:
-        """Return a text of ASCII."""
+        """Return the SQL of a random ASCII text; `length` is the SQL of its number of bytes."""
         letter = f"t{len(self.within)}"
         code = f"32 + {self.inside(letter).hash(1)} % 95"
         return f"arrayStringConcat(arrayMap({letter} -> char({code}), range({length})))"

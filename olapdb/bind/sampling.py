@@ -37,7 +37,7 @@ class SampleShare:
 
     @property
     def factor(self) -> Constant:
-        """The value of `_sample_factor`."""
+        """The value of the virtual column `_sample_factor`: one over the share of rows that is read."""
         value = 1.0 / float(self.size) if self.size else 1.0
         return Constant(FLOAT64, scalar_of(value, pa.float64()))
 

@@ -33,7 +33,8 @@ class SecretNames:
         self._numbers: dict[str, int] = {}
 
     def named(self, column: sql.Expression, ciphers: frozenset[str]) -> sql.Expression:
-        """Return a column for its name, with numbers in place of the constants of `ciphers`."""
+        """Return a column as its name shows it: the constants of calls of the functions `ciphers` are replaced by
+        numbered names."""
 
         def change(node: sql.Node) -> sql.Node | None:
             """Return a cipher's call with its constants hidden; those inside are numbered first."""
@@ -58,7 +59,7 @@ class SecretNames:
 
 
 def _is_constant(argument: sql.Expression) -> bool:
-    """Return whether an argument has one value that needs no column."""
+    """Return whether an argument is a constant expression: no column is read below it."""
     parts = list(walk(argument))
     if any(isinstance(p, sql.Identifier | sql.Subquery | sql.Query | sql.Star) for p in parts):
         return False

@@ -214,7 +214,7 @@ class _SelectBinder:
         node = windows.add_windows(node, [rows.rewrite(e) for e in computed])
 
         def rewritten(expression: Expression) -> Expression:
-            """Return the expression over the columns of arrayJoin() and of windows."""
+            """Return the expression with calls of arrayJoin() and window functions replaced by their columns."""
             return windows.rewrite(rows.rewrite(expression))
 
         if qualify is not None:

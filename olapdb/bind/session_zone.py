@@ -19,7 +19,8 @@ _WORD = re.compile(r"\w+")
 
 
 def computed_columns(table: Table) -> frozenset[str]:
-    """Return the columns that the table's keys, indexes and projections name within expressions."""
+    """Return the table's columns that a key, an index or a projection names within an expression, such as `ts` in
+    `toDate(ts)`. A key that is a column alone names none."""
     names = {column.name for column in table.columns}
     words = {
         word for text in _texts(table) if text.strip(" `") not in names for word in _words(text)
@@ -42,6 +43,7 @@ def _words(text: str) -> list[str]:
 
 
 def unlike_stored(column: ColumnRef) -> Call:
-    """Return the column's value as an expression that equals none of the table's own."""
+    """Return `identity(column)`: it has the column's value and order, but is equal to no expression of the table's
+    keys, indexes and projections, so that these do not serve the query."""
     call = ScalarCall("identity", column.type, lambda v, rows, e: v[0], monotonic=True)
     return Call(column.type, "identity", (column,), call)

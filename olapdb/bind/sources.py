@@ -336,6 +336,7 @@ def _cast_column(queries: QueryBinder, column: RelationColumn, target: DataType)
     """Return the column cast to another type; the cast is made when the column is read."""
 
     def make() -> Expression:
+        """Return the column's expression, cast."""
         return constants.cast(column.use(), target, queries.scope.environment)
 
     return RelationColumn(column.name, target, make, column.qualifiers, column.starred)
@@ -476,9 +477,8 @@ def _loop(queries: QueryBinder, source: sql.TableFunction, context: BindContext)
 def looped_source(
     source: sql.TableFunction,
 ) -> sql.TableReference | sql.TableFunction | sql.SubqueryRelation:
-    """Return what `loop(…)` repeats.
-
-    Raises IllegalTypeOfArgument for other arguments, NumberOfArgumentsDoesntMatch for more."""
+    """Return the table, table function or subquery that `loop(…)` repeats. Raises IllegalTypeOfArgument for other
+    arguments, NumberOfArgumentsDoesntMatch for more."""
     match source.arguments:
         case (sql.Function(name="view", arguments=(sql.Subquery(query=query),)),):
             return sql.SubqueryRelation(query, position=source.position)

@@ -187,7 +187,7 @@ def _has_column(binder: Binder, node: sql.Function) -> Expression:
 
 
 def _answer(answer: pa.Scalar, _: object, __: int, ___: object) -> pa.Scalar:
-    """Return the answer for any block of rows: the kernel of a call that the binder answered."""
+    """Return `answer` whatever the arguments: the kernel of a call whose result the binder already knows."""
     return answer
 
 

@@ -39,7 +39,7 @@ def bind_tuple(binder: Binder, elements: tuple[sql.Expression, ...]) -> expressi
 
 
 def null_if_any(binder: Binder, node: sql.Function) -> expressions.Expression:
-    """Bind a call that is NULL if one of its arguments is."""
+    """Bind a call as `if(any argument is NULL, NULL, call)`; without nullable arguments the call alone."""
     arguments = binder.bind_all(node.arguments)
     if any(isinstance(types.plain(a.type), types.Nothing) for a in arguments):
         return binder.bind(sql.Literal(None))

@@ -106,7 +106,7 @@ def expand_arguments(binder: Binder, node: sql.Expression) -> sql.Expression:
     call: `greatest(*)` is `greatest(a, b)`. A star that is the whole expression stays."""
 
     def change(inner: sql.Node) -> sql.Node | None:
-        """Return a call, a tuple or an array with its stars written out."""
+        """Return a call, a tuple or an array with its stars written out, a query unchanged; None for other nodes."""
         if isinstance(inner, sql.Query):
             return inner
         match inner:

@@ -82,7 +82,8 @@ def _type(name: str, text: str, *, with_defaults: bool) -> DataType:
 
 
 def _definition(text: str) -> sql.ColumnDefinition | None:
-    """Return the column that CREATE TABLE would make of a type and what follows it; None if it would fail."""
+    """Return the column definition that CREATE TABLE would make of a type and the clauses behind it; None if the text
+    does not parse as one."""
     try:
         statement = parse_one(f"CREATE TABLE t (c {text}) ENGINE = Memory")
     except errors.SyntaxError:

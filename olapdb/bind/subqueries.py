@@ -46,8 +46,8 @@ def scalar_subquery(queries: QueryBinder, query: sql.Query, context: BindContext
 
 
 def _converted(value: Expression, target: DataType) -> Expression:
-    """Return a value as one of a wider type. In a Variant it keeps its own, but a text becomes what it says,
-    as in ClickHouse: '1' beside integers is a number."""
+    """Return a value cast to a wider type. In a Variant it keeps its own type, except that a text is parsed, as in
+    ClickHouse: '1' beside integers is a number."""
     if isinstance(plain(target), Variant) and not isinstance(plain(value.type), String):
         return Call(target, "_asVariant", (value,), variant_calls.widening(value.type, target))
     return Cast(target, value)

@@ -42,13 +42,15 @@ class SubqueryNumbers:
         self._last = sum(_count(node, self._queries) for node in (*front, *relations))
 
     def named(self, column: sql.Expression) -> sql.Expression:
-        """Return a column for its name, its subqueries as names; count those subqueries."""
+        """Return a column of SELECT as its name shows it: each subquery as the name `_subquery_n`, n counted on through
+        the columns."""
         if isinstance(column, sql.Alias):
             return replace(column, expression=self.named(column.expression))
         has_secrets = False
 
         def change(node: sql.Node) -> sql.Node | None:
-            """Return the name in place of a subquery."""
+            """Return the identifier in place of a scalar subquery, counting the subqueries in it; other queries
+            unchanged; None to go on with a node's children."""
             nonlocal has_secrets
             has_secrets |= isinstance(node, sql.Function) and node.name in _CIPHERS
             if isinstance(node, sql.Query):

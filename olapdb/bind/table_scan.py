@@ -91,8 +91,8 @@ class TableScan:
         return self.read(column.name, column.type)()
 
     def _unlike_stored(self) -> dict[str, ColumnRef]:
-        """Return what the scan calls the columns that expressions of the table's keys read, if the
-        query's zone is not the one in which these were computed; see `session_zone`."""
+        """Return by column the new reference under which the scan's `identity` of it is read, for columns within the
+        table's keys, indexes and projections; empty if the query has the zone of the warehouse. See `session_zone`."""
         if self.queries.scope.environment.stored_zone is None:
             return {}
         computed = computed_columns(self.table)

@@ -92,7 +92,8 @@ class _Expander:
         return rewrite(node, self._change)
 
     def _change(self, node: sql.Node) -> sql.Node | None:
-        """Return what replaces the node; None to go on with its children."""
+        """Return the node with calls written out, for nodes that need more than their children rewritten: SELECTs,
+        calls, and definitions whose index types and codecs are no calls. None to go on with the children."""
         match node:
             case sql.Select():
                 return self._select(node)
@@ -166,7 +167,8 @@ class _Substitution:
         return rewrite(node, self._change)
 
     def _change(self, node: sql.Node) -> sql.Node | None:
-        """Return what replaces the node; None to go on with its children."""
+        """Return the node with names replaced: for a name its argument, for a call of a name that is a lambda the
+        lambda's body, for a lambda itself with its own parameters kept; None to go on with the children."""
         match node:
             case sql.Identifier(parts=(name, *elements)) if name in self._arguments:
                 value = self._arguments[name]
@@ -214,6 +216,7 @@ def _moved(node: NodeT, call: sql.Function) -> NodeT:
     """Return the body with the position of the call, so that errors point at the call."""
 
     def move(child: sql.Node) -> sql.Node:
+        """Return a node and all below it at the position of the call."""
         return replace(rewrite_children(child, move), position=call.position)
 
     return rewrite(node, move)
@@ -272,7 +275,8 @@ def _python_call(
 
 
 def _refuse_modifiers(call: sql.Function, function: UserFunction) -> None:
-    """Raise an error for what only aggregates of the engine have, as ClickHouse does."""
+    """Raise UnknownAggregateFunction for OVER, and UnknownFunction for DISTINCT, FILTER, parameters and RESPECT NULLS,
+    behind a call of a user's function."""
     name = function.full_name
     if call.over is not None:
         raise errors.UnknownAggregateFunction(

@@ -61,8 +61,8 @@ def refuse_variant_key(key: Expression, clause: str, context: BindContext) -> No
 
 
 def order_key(key: Expression) -> Expression:
-    """Return what a key of ORDER BY is ordered by: a text that has the order of a Dynamic or a JSON, others as
-    they are. Raises NotSupportedError for a key that holds a Dynamic or a JSON within another type."""
+    """Return the expression to order by for a key of ORDER BY: for a Dynamic or a JSON a text that has its order, any
+    other key unchanged. Raises NotSupportedError for a key that holds a Dynamic or a JSON within another type."""
     if isinstance(plain(key.type), Dynamic | Json):
         call = parts.order_call(key.type)
         return Call(call.type, "_orderKey", (key,), call)

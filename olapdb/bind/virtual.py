@@ -62,7 +62,7 @@ def with_names(
     added: list[tuple[str, Expression]] = []
 
     def column(virtual: VirtualColumn, value: str) -> RelationColumn:
-        """Return a virtual column with this constant value."""
+        """Return a column that `*` does not show and that has the constant `value` in all rows."""
 
         def make() -> Expression:
             """Add the constant column and return the reference to it."""

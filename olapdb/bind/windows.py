@@ -312,7 +312,8 @@ def _check_order(frame: WindowFrame) -> None:
 
 
 def _signed(bound: FrameBound) -> float:
-    """Return the signed distance of the bound from the current row, infinite where unbounded."""
+    """Return the signed distance of a frame's bound from the current row: 0.0 for CURRENT ROW, negative for PRECEDING,
+    infinite where unbounded."""
     if bound.kind == "CURRENT":
         return 0.0
     distance = float("inf") if bound.offset is None else float(bound.offset.value.as_py())

@@ -215,7 +215,7 @@ class ExecutionContext:
             self.profile.of(node).selection = (*parts, *granules)
 
     def note(self, node: Node, text: str) -> None:
-        """Let EXPLAIN ANALYZE show a line about what the node does."""
+        """Add a line of text to what EXPLAIN ANALYZE shows of the node; do nothing in other queries."""
         if self.profile is not None:
             self.profile.of(node).notes.append(text)
 
@@ -258,7 +258,7 @@ class ExecutionContext:
 
     def within_task(self, limit_bytes: int) -> ExecutionContext:
         """Return a context for operators that a thread of this query runs: they start nothing in other threads, and
-        have memory of their own, of so many bytes, which the caller counts."""
+        have a memory limit of their own, `limit_bytes`, which the caller counts in this query's memory."""
         inner = copy(self)
         inner.threads, inner.profile, inner.memory = 1, None, MemoryTracker(limit_bytes)
         return inner
@@ -333,14 +333,12 @@ class ExecutionContext:
         scan: Hashable = None,
         is_long: bool = False,
     ) -> Iterator[Answer]:
-        """Yield `work(item)` for each item, as `parallel` does, but in the caller's thread if they are expected to
-        take little time together. `rows` has the rows of each.
-
-        What an earlier run of the plan took for the same `scan` tells that, else the first items do, unless the caller
-        knows that all of them take long (`is_long`). `together` then puts items together. The work is that of so many
-        operators, each of which has its own cost for an item.
-
-        Threads take turns in the interpreter, and each turn wakes one that sleeps."""
+        """Yield `work(item)` for each item, as `parallel` does, but in the caller's thread if they are expected to take
+        little time together. `rows` has the rows of each. What an earlier run of the plan took for the same `scan`
+        tells that, else the first items do, unless the caller knows that all of them take long (`is_long`). `together`
+        joins items to fewer ones for a single thread. `stages` is the number of operators that `work` runs, each of
+        which has its own cost for an item. Threads take turns in the interpreter, and each turn wakes one that
+        sleeps."""
         if is_long and self.threads > 1 and len(items) >= tuning.ALONE_TASKS_MIN:
             yield from self.parallel(
                 lambda pair: self._measured(work, *pair), zip(items, rows, strict=True)
@@ -376,8 +374,8 @@ class ExecutionContext:
             yield alone(item)
 
     def is_long(self, scan: Hashable, rows: int) -> bool | None:
-        """Return whether threads save time for so many rows of a scan; None if no earlier run tells that. Let the
-        rows that are worked on at once take a bounded time."""
+        """Return whether threads save time for `rows` rows of a scan; None if no earlier run tells that. Also set
+        `rows_at_once` so that the rows worked on at once take a bounded time."""
         expected = self.row_costs.expected(scan, rows)
         if expected is None:
             return None
@@ -397,8 +395,9 @@ class ExecutionContext:
         together: Callable[[Sequence[Item]], Sequence[Item]] | None,
         stages: int,
     ) -> Iterator[Answer]:
-        """Do what `parallel_if_long` does, judged by the first items (`tuning.ALONE_MICROSECONDS`). They also tell how
-        many rows are worked on at once."""
+        """Do what `parallel_if_long` does where nothing is known of the items: run the first ones in the caller's
+        thread until their time tells whether threads pay for the rest (`tuning.ALONE_MICROSECONDS`). Their time also
+        sets `rows_at_once`."""
         if len(items) < tuning.ALONE_TASKS_MIN:
             yield from self.parallel(work, items)
             return
@@ -435,7 +434,8 @@ class ExecutionContext:
         yield from self._alone(work, others, together)
 
     def _measured(self, work: Callable[[Item], Answer], item: Item, rows: int) -> Answer:
-        """Return `work(item)`; the first such item tells how many rows are worked on at once."""
+        """Return `work(item)`. The first call that takes measurable time sets `rows_at_once`, by its time for `rows`
+        rows."""
         started = time.thread_time()
         answer = work(item)
         microseconds = 1e6 * (time.thread_time() - started)

@@ -34,7 +34,7 @@ class Prefixes:
 
     @property
     def nbytes(self) -> int:
-        """Return the size of the index."""
+        """Return the bytes of the index in memory."""
         return sum(keys.nbytes + rows.nbytes for _, keys, rows in self._by_length)
 
     def find(self, addresses: pa.Array) -> np.ndarray:

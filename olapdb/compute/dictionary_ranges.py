@@ -42,7 +42,7 @@ class Ranges:
 
     @property
     def nbytes(self) -> int:
-        """Return the size of the index."""
+        """Return the bytes of the index in memory."""
         arrays = (self._order, self._starts, self._last_ranks, self._reached, self._begun)
         return sum(array.nbytes for array in (*arrays, self._firsts, self._lasts))
 

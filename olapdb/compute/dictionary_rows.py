@@ -48,7 +48,7 @@ class DictionaryRows:
 
     @property
     def nbytes(self) -> int:
-        """Return the size of the columns and of the index."""
+        """Return the bytes of the columns and of the index in memory."""
         index_bytes = self._lookup.nbytes + self._row_of_code.nbytes
         index_bytes += self._prefixes.nbytes if self._prefixes is not None else 0
         ranges_bytes = self._ranges.nbytes if self._ranges is not None else 0
@@ -109,14 +109,14 @@ class DictionaryRows:
         return Tree(keys, parents, to_numpy(ends))
 
     def _codes_of_rows(self) -> np.ndarray:
-        """Return the code of each row's key; int64."""
+        """Return for each row the code of its key in the index, equal for equal keys; int64."""
         assert self._lookup.order is not None
         codes = np.empty(self.rows, np.int64)
         codes[self._lookup.order] = np.repeat(np.arange(self._lookup.count), self._lookup.sizes)
         return codes
 
     def _greatest_rows(self) -> np.ndarray:
-        """Return the position of the greatest row of each code; int64."""
+        """Return for each code of a key the position of its row that is greatest by all columns; int64."""
         order = self._lookup.order
         assert order is not None
         if self._lookup.count == self.rows:

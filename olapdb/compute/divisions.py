@@ -47,7 +47,7 @@ class DividedColumns:
 
     @property
     def nbytes(self) -> int:
-        """Return the size of the rows, without dictionaries."""
+        """Return the bytes of the rows in memory, without those of dictionaries."""
         return sum(int(_indices(column).nbytes) for column in self.columns)
 
     def slices(self, first: int, last: int) -> list[pa.Array]:
@@ -72,7 +72,7 @@ def divided(columns: Sequence[pa.Array], keys: Sequence[pa.Array], rows: int) ->
     order: list[pa.Array] = []
 
     def moved(column: pa.Array) -> pa.Array:
-        """Return the values of a column, division after division."""
+        """Return the values of a column in the order of the divisions of their rows."""
         if isinstance(column, pa.DictionaryArray):
             codes = moved(column.indices)
             return pa.DictionaryArray.from_arrays(codes, column.dictionary, safe=False)
@@ -164,7 +164,8 @@ def _indices(column: pa.Array) -> pa.Array:
 
 
 def _order(numbers: np.ndarray) -> np.ndarray:
-    """Return the rows, division after division."""
+    """Return the positions of the rows, division after division, those of a division in their order. `numbers` has the
+    division of each row."""
     if library() is not None:
         return compiled.partition_order(numbers, DIVISIONS)[0]
     return np.argsort(numbers, kind="stable")

@@ -267,7 +267,8 @@ def _lambda_function(
     constant = not captured and all(isinstance(value, pa.Scalar) for value in values)
 
     def body(elements: Sequence[pa.Array], owners: np.ndarray) -> pa.Array:
-        """Return the lambda's values for elements, each with the outer row that `owners` gives."""
+        """Return the lambda's value for each element; `owners` has the number of the outer row whose columns the body
+        sees beside it."""
         rows = from_numpy(owners)
         outer_columns = [single_chunk(batch.column(name)).take(rows) for name in captured]
         element_batch = pa.RecordBatch.from_arrays(

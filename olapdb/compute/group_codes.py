@@ -138,7 +138,7 @@ def _by_slices(leaves: Sequence[pa.Array], rows: int, threads: int) -> Factorise
     partitioned = [leaf.take(from_numpy(order)) for leaf in leaves]
 
     def group(start: int, stop: int) -> Factorised:
-        """Group the rows of one slice; the first rows are numbers in the original order."""
+        """Group the rows of one slice. The first row of each group is given by its number among all rows."""
         groups = _by_hashing([leaf.slice(start, stop - start) for leaf in partitioned])
         return Factorised(groups.codes, order[start:stop][groups.first])
 
@@ -261,7 +261,7 @@ def encode(column: pa.Array) -> tuple[np.ndarray, int]:
 
 
 def _encode_by_arrow(column: pa.Array) -> tuple[np.ndarray, int]:
-    """Return what `encode` does, by Arrow's hash table."""
+    """Return the code of each value by first appearance, int64, and the number of codes, by Arrow's hash table."""
     encoded = column.dictionary_encode("encode")
     codes = to_numpy(encoded.indices).astype(np.int64)
     return codes, len(encoded.dictionary)

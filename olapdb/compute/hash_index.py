@@ -195,7 +195,7 @@ class HashIndex:
 
     @property
     def nbytes(self) -> int:
-        """Return the size without the leaves and the rows."""
+        """Return the bytes of the index in memory, without those of the leaves and the rows."""
         return self.hashes.nbytes + self.buckets.nbytes
 
     def find(self, leaves: Sequence[pa.Array], rows: int, *, with_null: bool) -> np.ndarray:

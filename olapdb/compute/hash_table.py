@@ -111,12 +111,12 @@ class Lookup:
 
     @property
     def sizes(self) -> np.ndarray:
-        """Return the number of rows of each code."""
+        """Return for each code the number of rows that have it."""
         return np.ones(self.count, np.int64) if self.starts is None else np.diff(self.starts)
 
     @property
     def nbytes(self) -> int:
-        """Return the size, without columns that the caller keeps."""
+        """Return the bytes of the set in memory, without those of columns that the caller keeps."""
         numbers = {
             id(numbering): numbering
             for numbering in (self.starts, self.order, self._at)
@@ -167,7 +167,7 @@ class Lookup:
         return self._without_null(codes, columns, rows)
 
     def contains(self, columns: Sequence[pa.Array], rows: int) -> pa.BooleanArray:
-        """Return whether the set has each row. A NULL is in no set."""
+        """Return a mask of the rows that the set has. A row with a NULL is never in it."""
         members = self._members
         tables = [
             (member, column)
@@ -199,20 +199,22 @@ class Lookup:
 
     @property
     def members(self) -> Sequence[Members | None]:
-        """Return what tells of each column's values which are in no row of the set; None for columns without it. Of a
-        set of one column it tells which values are in it."""
+        """Return for each column the set of numbers that occur in it; a value outside of it is in no row. None for
+        columns without one. Where the rows have one column this decides whether a value is in the set."""
         return self._members
 
     @cached_property
     def _members(self) -> Sequence[Members | None]:
-        """A bit for each number of a narrow span, of each column of integers or days; None for the other
-        columns. Made at the first use, and of bounded size: they do not count in `nbytes`."""
+        """For each column of integers or days in a narrow span, a bit for each number that occurs; None for the other
+        columns, for an empty set, and where a NULL matches. Made at the first use, and of bounded size: they do not
+        count in `nbytes`."""
         if not self.count or (self.matches_null and self.has_null):
             return [None] * len(self._columns)
         return [self._members_of(column) for column in range(len(self._columns))]
 
     def _members_of(self, column: int) -> Members | None:
-        """Return a bit for each number of a column's span; None for other types and wide spans."""
+        """Return a bit for each number of a column's span that says whether it occurs; None for other types and wide
+        spans."""
         if self._ranked is not None:
             return self._ranked
         values = self.values(column)

@@ -64,7 +64,8 @@ class MemoryAccount:
 
     @property
     def available_bytes(self) -> int:
-        """Return the bytes that the operator may hold: those it has, and what the query has left."""
+        """Return the most bytes that the operator may hold in all: those that the account counts now and those that the
+        query may still take."""
         return self._held_bytes + self._tracker.available_bytes
 
     @property

@@ -56,8 +56,8 @@ class NumberSet:
         return Members(self, bits)
 
     def codes(self, rows: int) -> Codes | None:
-        """Return a code for each number of the span; None if it is too wide for this many values, and
-        so many rows to find at a time."""
+        """Return a table of codes over the span; None if the span is too wide for the number of values in the set and
+        for `rows`, the rows to find at a time."""
         if 4 * self.span > tuning.CODE_TABLE_BYTES_MAX:
             return None
         if self.span > tuning.CODE_TABLE_FACTOR * max(rows, len(self.values)):
@@ -67,8 +67,8 @@ class NumberSet:
         return Codes(self, table)
 
     def _offsets(self, column: pa.Array) -> np.ndarray:
-        """Return how far each value lies above the least of the set; what is not in the span lies as far
-        as the span is wide."""
+        """Return the distance of each value from the least of the set, or the width of the span for values outside of
+        the span."""
         numbers = _numbers(column)
         wide = numbers.astype(np.uint64 if numbers.dtype.kind == "u" else np.int64, copy=False)
         offsets: np.ndarray = np.minimum(
@@ -86,7 +86,7 @@ class Members:
 
     @cached_property
     def count(self) -> int:
-        """Return how many numbers the set has."""
+        """Return the number of numbers in the set."""
         return int(np.bitwise_count(self.bits).sum())
 
     @cached_property
@@ -113,7 +113,7 @@ class Members:
 
     @property
     def share(self) -> float:
-        """Return which part of the span's numbers the set has."""
+        """Return the share, 0 to 1, of the numbers of the span that are in the set."""
         return self.count / self.numbers.span
 
     def find(self, column: pa.Array) -> pa.BooleanArray:

@@ -146,7 +146,8 @@ def _sortable(column: pa.Array) -> list[pa.Array]:
 
 
 def _nulls_of(column: pa.Array) -> pa.Array:
-    """Return NULL where the column is, and one value elsewhere: sorted by it NULLs are where others are."""
+    """Return a boolean column that is NULL where the given one is and true elsewhere. Sorting by it puts the NULLs
+    where the order wants them."""
     return pc.if_else(column.is_valid(), TRUE, pa.scalar(None, pa.bool_()))
 
 

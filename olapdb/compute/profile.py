@@ -67,7 +67,7 @@ class QueryProfile:
         return known
 
     def stand_in(self, replacement: Node, original: Node) -> None:
-        """Let a node that runs in place of another report as that one."""
+        """Let `replacement`, a node that runs in place of `original`, add to the profile of `original`."""
         self._profiles[id(replacement)] = self.of(original)
         self._replacements.append(replacement)  # an id comes again when its object is gone
 

@@ -93,7 +93,7 @@ class RowBuffer:
         return make_batch(columns, self._schema, rows + (1 if last else 0))
 
     def _reset(self) -> None:
-        """Forget all rows."""
+        """Forget all rows and their counts."""
         self._columns = [[] for _ in self._schema]
         self._text_bytes = [0 for _ in self._schema]
         self._batch_rows = []

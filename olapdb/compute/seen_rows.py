@@ -34,7 +34,7 @@ class SeenRows:
 
     @property
     def nbytes(self) -> int:
-        """Return the size of all sets; 0 without rows."""
+        """Return the bytes of all sets in memory; 0 without rows."""
         key_bytes = 0 if self._keys is None else self._keys.nbytes
         return self._added_bytes + key_bytes + sum(lookup.nbytes for _, lookup in self._levels)
 
@@ -98,7 +98,8 @@ class SeenRows:
         return new_rows
 
     def _insert(self, columns: list[pa.Array], rows: int) -> None:
-        """Add new distinct rows as the last level. Levels of at most twice as many rows join it."""
+        """Add new distinct rows as the newest set. Older sets of at most twice as many rows are joined to it, so that
+        there are few sets."""
         parts = [columns]
         while self._levels and self._levels[-1][1].count <= 2 * rows:
             older, lookup = self._levels.pop()

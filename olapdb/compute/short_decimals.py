@@ -121,7 +121,8 @@ def _is_short_number(kind: DataType) -> bool:
 
 
 def _unscaled(value: pa.Scalar) -> int | None:
-    """Return a constant without its Decimal point; None for NULL and what exceeds 64 bits."""
+    """Return a constant Decimal or integer as the integer without its point; None for NULL and for integers beyond 64
+    bits."""
     if not value.is_valid:
         return None
     number = value.as_py()

@@ -19,8 +19,8 @@ _BITS_BELOW_SIGN = np.int64((1 << 63) - 1)
 
 
 def sort_numbers(values: pa.Array) -> pa.Array:
-    """Return integers in the order of the values, NULL where they are; the values themselves where there
-    are none, or where making them takes longer than a sort without."""
+    """Return integers that sort as the values do, NULL where the values are NULL. Return the values themselves for
+    types without such integers, for floats with NaN, and for texts that seldom repeat."""
     arrow = values.type
     if pa.types.is_boolean(arrow):
         return values.cast(pa.uint8())
@@ -34,8 +34,8 @@ def sort_numbers(values: pa.Array) -> pa.Array:
 
 
 def _ordered_bits(values: pa.Array) -> pa.Array:
-    """Return the bits of floats as integers in their order; the floats where one is NaN, whose place
-    depends on that of NULL."""
+    """Return 64-bit integers that sort as the floats do, by their bits; -0.0 equals 0.0, NULL stays. Return the floats
+    themselves if one is NaN, whose place depends on that of NULL."""
     known = values_of(values)
     if known is None:
         return values
@@ -50,7 +50,8 @@ def _ordered_bits(values: pa.Array) -> pa.Array:
 
 
 def _places(values: pa.Array) -> pa.Array:
-    """Return the place of each text among the distinct ones in their order; the texts where few repeat."""
+    """Return for each text its place, from 0, among the distinct texts in their order. Return the texts themselves
+    where few of a sample repeat."""
     sample = tuning.SORTED_TEXTS_SAMPLE
     if len(values) > sample:
         drawn = values.take(from_numpy(np.arange(0, len(values), len(values) // sample)))

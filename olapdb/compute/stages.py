@@ -67,12 +67,12 @@ class Chain(Generic[Made]):
     """How many works are done for each item."""
 
     def then(self, work: Callable[[Made], Answer]) -> Chain[Answer]:
-        """Return the chain with one more work."""
+        """Return the chain in which `work` is applied to the answer of the work so far, as one more stage."""
         below = self.work
         return Chain(self.items, lambda item: work(below(item)), self.known, self.stages + 1)
 
     def run(self, context: ExecutionContext) -> Iterator[Made]:
-        """Yield what is made of each item, in their order, by threads where that pays."""
+        """Yield the answer of the chain's work for each item, in the order of the items; by threads where that pays."""
         known = self.known
         if known.rows and isinstance(self.items, Sequence):
             return context.parallel_if_long(
@@ -116,7 +116,7 @@ class Stage(Iterator[pa.RecordBatch]):
         return next(self._batches)
 
     def close(self) -> None:
-        """End the work on further items."""
+        """End the threads' work on further items."""
         close_iterator(self._items if self._batches is None else self._batches)
 
     def checked(self, node: Node) -> Stage:
@@ -148,7 +148,8 @@ class Stage(Iterator[pa.RecordBatch]):
         return items.chain(stack).then(made)
 
     def _made(self) -> Iterator[pa.RecordBatch]:
-        """Yield the batches of this stage alone."""
+        """Yield the batches of this stage alone, each of at most a batch's rows, without joining its work to that of
+        the stages below."""
         items = self._items if self._gather is None else self._gather(iter(self._items))
         alone = KnownTasks(self._known.rows, scan=self._known.scan, is_long=self._known.is_long)
         chain = Chain(items, lambda item: list(self._work(item)), alone)
@@ -175,42 +176,42 @@ class Deferred(Iterator[pa.RecordBatch]):
         return next(self._batches)
 
     def close(self) -> None:
-        """Clean up, if anything was begun."""
+        """End the deferred work and clean up, if it was begun."""
         if self._batches is not None:
             close_iterator(self._batches)
 
     def begun(self, stack: ExitStack) -> Iterator[pa.RecordBatch]:
-        """Do what comes first; return the batches, which are there until the stack ends."""
+        """Do the deferred first part of the work, such as building a hash table; return the batches, which may be read
+        until the stack closes."""
         return stack.enter_context(self._begin(True))
 
     def checked(self, node: Node) -> Deferred:
-        """Return the batches, each checked to be of a node's schema."""
+        """Return the deferred batches, each checked to be of the node's schema."""
 
         @contextmanager
         def begin(in_chain: bool) -> Iterator[Iterator[pa.RecordBatch]]:
-            """Begin as before, and check the batches."""
+            """Begin the deferred work, and yield its batches with their schemas checked."""
             with self._begin(in_chain) as batches:
                 yield checked(batches, node)
 
         return Deferred(begin)
 
     def _run(self) -> Iterator[pa.RecordBatch]:
-        """Yield the batches."""
+        """Begin the work and yield its batches; clean up at the end."""
         with self._begin(False) as batches:
             yield from batches
 
 
 def begun(rows: Iterable[Any], stack: ExitStack) -> Iterable[Any]:
-    """Return the rows after what comes first has been done: a `Stage`, whose `chain` may be taken, or others.
-
-    What was begun ends with the stack."""
+    """Return the rows after the first part of their work, if they are deferred, has been done: a `Stage`, whose `chain`
+    may be taken, or other batches. What was begun ends when the stack closes."""
     while isinstance(rows, Deferred):
         rows = rows.begun(stack)
     return rows
 
 
 def chain_of(rows: Iterable[Any], stack: ExitStack) -> Chain[Iterable[pa.RecordBatch]]:
-    """Return the chain that makes the rows; of rows that no stage makes, each batch by itself."""
+    """Return the chain that makes the rows. If no stage makes them, each batch is an item of its own, unchanged."""
     rows = begun(rows, stack)
     return rows.chain(stack) if isinstance(rows, Stage) else Chain(rows, lambda batch: (batch,))
 

@@ -68,12 +68,13 @@ class ValueRange:
     outside: bool = False
 
     def within(self, other: ValueRange) -> ValueRange:
-        """Return the values that lie in both ranges of the column."""
+        """Return the range of values that lie in both ranges, which are of one column."""
         return ValueRange(self.column, max(self.low, other.low), min(self.high, other.high))
 
 
 def intersected(ranges: Iterable[ValueRange]) -> list[ValueRange]:
-    """Return one range for each column, then what lies outside of ranges."""
+    """Return one range for each column, the intersection of those that it must lie in; then, unchanged, the ranges that
+    it must lie outside of."""
     by_column: dict[str, ValueRange] = {}
     outside = []
     for value_range in ranges:
@@ -144,8 +145,8 @@ def _limits(kind: DataType) -> tuple[int, int] | None:
 def _stored_number(
     column_type: DataType, constant: Constant, environment: Environment
 ) -> Fraction | None:
-    """Return the constant in units of what the column stores; None where the comparison is another one
-    than that of two exact numbers."""
+    """Return the constant, exactly, in the units in which the column is stored. None where the comparison is not one of
+    two exact numbers, dates or times."""
     kind, other = plain(column_type), plain(constant.type)
     if isinstance(kind, Integer | Decimal):
         if not isinstance(other, Integer | Decimal | Float):

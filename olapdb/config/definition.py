@@ -96,7 +96,7 @@ class SettingDefinition:
             ) from None
 
     def _is_automatic(self, value: object) -> bool:
-        """Return whether the value says `auto`, or `auto(4)`, of a number of threads."""
+        """Return whether the setting is a number of threads and the value is the text `auto` or `auto(n)`."""
         threads = SESSION_TYPES.get(self.name) == "MaxThreads"
         return threads and isinstance(value, str) and bool(_AUTOMATIC.fullmatch(value))
 

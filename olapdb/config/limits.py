@@ -6,7 +6,8 @@ from olapdb.config.definition import SettingDefinition
 
 
 def _external(operation: str, title: str) -> tuple[SettingDefinition, SettingDefinition]:
-    """Return the settings that say when an operation spills to disk."""
+    """Return the two settings that say when an operation spills to disk: after a number of bytes (0: no such number),
+    and after a fraction of max_memory_usage."""
     return (
         SettingDefinition(
             f"max_bytes_before_external_{operation}",
@@ -59,7 +60,7 @@ SYNTAX_LIMITS = {
 
 
 def _syntax_limits() -> tuple[SettingDefinition, ...]:
-    """Return the limits of a query's text and syntax tree, which limit where they are set."""
+    """Return the settings that limit the size of a query's text and syntax tree; a larger query is an error."""
     return tuple(
         SettingDefinition(
             name, default, "A query whose text or syntax tree is larger is an error.", minimum=0

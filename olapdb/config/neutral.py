@@ -276,7 +276,8 @@ _HIVE_TEXT: tuple[tuple[str, SettingValue], ...] = (
 def _definitions(
     settings: tuple[tuple[str, SettingValue], ...], description: str
 ) -> tuple[SettingDefinition, ...]:
-    """Return the definitions of settings that are accepted for the reason in `description`."""
+    """Return a definition for each (name, default) pair of settings that are accepted without effect; `description` is
+    that of each."""
     return tuple(
         SettingDefinition(name, default, description, neutral=True) for name, default in settings
     )

@@ -109,7 +109,7 @@ _ERRORS: Mapping[str, type[ProgrammingError]] = {
 
 
 def _parse(text: str) -> dict[str, tuple[str, ...]]:
-    """Return the values of each type."""
+    """Return the allowed values of each type of setting, from lines of a type's name and its values."""
     types = re.split(r"^(?=\S)", text.strip(), flags=re.MULTILINE)
     pairs = (line.split(":", 1) for line in types if line)
     return {name: tuple(w.replace("''", "") for w in words.split()) for name, words in pairs}

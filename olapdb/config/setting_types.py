@@ -252,7 +252,8 @@ _MERGE_TREE: Mapping[str, str] = {
 
 
 def _by_name(names_by_type: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the type of each setting by its name."""
+    """Return the ClickHouse type of each setting by the setting's name; the mapping given has the names, separated by
+    blanks, by type."""
     return {name: kind for kind, names in names_by_type.items() for name in names.split()}
 
 

@@ -134,7 +134,7 @@ class Settings(Mapping[str, SettingValue]):
         return bool(self[name])
 
     def text(self, name: str) -> str:
-        """Return a setting as text."""
+        """Return the value of a setting whose type is a text."""
         return str(self[name])
 
     @property

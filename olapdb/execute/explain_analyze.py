@@ -19,9 +19,9 @@ _HAVE_KERNELS = (Aggregate, Join, Sort, Distinct)
 def analyzed_lines(
     plan: Plan, context: ExecutionContext, seconds: float, estimate: Estimate
 ) -> list[str]:
-    """Return a summary of a query that ran in `seconds`, and its plan with what was measured.
-
-    `estimate(node)` returns the rows that the optimizer expects. The context has its profile."""
+    """Return the lines of EXPLAIN ANALYZE of a query that ran in `seconds`: a summary, then its plan with what was
+    measured for each node. `estimate(node)` returns the rows that the optimizer expects. The context has the profile of
+    the run."""
     profile = context.profile
     assert profile is not None
     lines = [*_summary(context, seconds), ""]
@@ -29,7 +29,8 @@ def analyzed_lines(
 
 
 def _summary(context: ExecutionContext, seconds: float) -> Iterator[str]:
-    """Yield the lines about the whole query."""
+    """Yield the lines about the whole query: its time, the rows and bytes that it read, the peak of its memory, and
+    what it spilled if anything."""
     statistics = context.statistics
     yield "Query summary:"
     yield f"  Time: {_time(seconds)}"
@@ -43,7 +44,8 @@ def _summary(context: ExecutionContext, seconds: float) -> Iterator[str]:
 
 
 def _facts(node: Node, profile: QueryProfile, seconds: float, estimate: Estimate) -> Iterator[str]:
-    """Yield the lines about what one node did."""
+    """Yield the lines about one node as it ran: rows, time and its share of the query's, parts and granules, cache and
+    notes. "Not run" alone for a node that did not run."""
     measured = profile.of(node)
     if measured.runner is not None:
         yield f"Runs within: {type(measured.runner).__name__}"
@@ -82,7 +84,8 @@ def _rows(measured: NodeProfile, estimated: float) -> str:
 
 
 def q_error(estimated: float, met: float) -> float:
-    """Return how many times an estimate is too large or too small; no rows count as one."""
+    """Return by which factor an estimate is too large or too small; 1.0 means exact. Fewer than one row counts as
+    one."""
     estimated, met = max(estimated, 1.0), max(met, 1.0)
     return max(estimated / met, met / estimated)
 

@@ -42,7 +42,8 @@ _OPERATORS: dict[type[nodes.Node], tuple[str, bool]] = {
 
 
 def pipeline_lines(plan: nodes.Plan, context: ExecutionContext) -> list[str]:
-    """Return two lines for each node: its step in parentheses, its operator with its threads."""
+    """Return the lines of EXPLAIN PIPELINE, two for each node: its step in parentheses, then its operator with the
+    number of its threads."""
     return list(_lines(plan.root, 0, context.threads))
 
 

@@ -55,7 +55,7 @@ class JoinFilter:
         """Whether the filter is expected to leave few of the left rows, known once they are asked for."""
 
     def built(self, lookup: Lookup) -> None:
-        """Take the keys of the right side."""
+        """Keep the hashed keys of the right side, by which `sides` then filters the left side."""
         self._lookup = lookup
 
     def sides(
@@ -86,8 +86,8 @@ class JoinFilter:
 
     @cached_property
     def reduces_right(self) -> bool:
-        """The answer whether the keys of the left side are expected to drop most rows of the right side,
-        which is larger, and to cost little."""
+        """Whether the left side's keys should filter the right side: they are expected to drop most of its rows, and
+        the left side has far fewer rows, so that reading it first costs little."""
         join, context = self._join, self._context
         if not _needs_partners_only(join):
             return False
@@ -109,7 +109,8 @@ class JoinFilter:
     def _answered(
         self, condition: InSubquery, lookup: Lookup, batches: Iterator[pa.RecordBatch]
     ) -> Iterator[Iterator[pa.RecordBatch]]:
-        """Give the rows of a plan with the condition, whose answer is there while it runs."""
+        """Yield `batches`, the rows of a plan that has the condition. While the `with` block runs, `lookup` is the
+        answer of the condition's subquery."""
         self._context.subqueries[condition.number] = lookup
         try:
             yield batches
@@ -153,7 +154,8 @@ class JoinFilter:
         return None
 
     def _report(self, changed: nodes.Node, node: nodes.Node, side: Side) -> None:
-        """Let EXPLAIN ANALYZE know that a node runs in place of another, with the keys of `side`."""
+        """Tell EXPLAIN ANALYZE that `changed` runs in place of `node`, and which share of its rows the keys of `side`
+        are expected to leave; do nothing in other queries."""
         profile = self._context.profile
         if profile is not None:
             profile.stand_in(changed, node)
@@ -188,8 +190,8 @@ class JoinFilter:
         return changed
 
     def _goes_first(self, scan: nodes.Scan, condition: InSubquery, lookup: Lookup) -> bool:
-        """Return whether to look keys up before the other conditions of a scan, none of which can fail: where so
-        few rows are expected to remain that their columns are read for these alone."""
+        """Return whether to look keys up before the other conditions of a scan: none of these can fail, and so few rows
+        are expected to have a key that the columns of the other conditions are read for these rows alone."""
         context, others = self._context, scan.predicate
         if others is None or not lookup.is_quick or not cannot_fail(others, context):
             return False
@@ -199,8 +201,8 @@ class JoinFilter:
         return passing * tuning.ROWS_PER_LATE_ROW_MIN <= 1 and passing < kept
 
     def _pays(self, scan: nodes.Scan, condition: InSubquery, key_counts: Sequence[float]) -> bool:
-        """Return whether the condition is expected to drop enough rows of a scan that is large enough. The columns
-        of its keys have so many values each."""
+        """Return whether a scan is large enough, and the condition is expected to drop enough of its rows. `key_counts`
+        has the number of values known for each key of the condition."""
         whole = replace(scan, predicate=None, prewhere=None)
         if estimator_of(self._context).table_rows(whole) < tuning.JOIN_FILTER_ROWS_MIN:
             return False
@@ -210,8 +212,8 @@ class JoinFilter:
     def _passing(
         self, scan: nodes.Scan, condition: InSubquery, key_counts: Sequence[float]
     ) -> float:
-        """Return the part of a scan's rows that is expected to meet the condition: at most what any of its columns,
-        of which so many values are known each, lets pass by itself."""
+        """Return the part of a scan's rows, 0 to 1, that is expected to meet the condition: the smallest share that one
+        of its keys lets pass by itself. `key_counts` has the number of values known for each key."""
         estimator = estimator_of(self._context)
         shares = (
             count / estimator.distinct(key, scan)
@@ -221,12 +223,12 @@ class JoinFilter:
 
 
 def _columns(keys: Sequence[Expression]) -> list[ColumnRef]:
-    """Return keys that are columns."""
+    """Return those of the keys that are columns; computed keys are left out."""
     return [key for key in keys if isinstance(key, ColumnRef)]
 
 
 def _condition(keys: Sequence[ColumnRef], plan: nodes.Node) -> InSubquery:
-    """Return `keys IN plan`, whose answer is given by its number."""
+    """Return `keys IN plan`. The plan never runs: the answer is put beside the condition's number in the context."""
     is_null = len(keys) == 1 and is_nullable(keys[0].type)
     return InSubquery(Nullable(UINT8) if is_null else UINT8, tuple(keys), plan, False)
 
@@ -242,7 +244,8 @@ def _targets(node: nodes.Node, condition: InSubquery) -> Iterator[tuple[nodes.Sc
 
 
 def _needs_partners_only(join: nodes.Join) -> bool:
-    """Return whether right rows whose keys, which are columns, the left side lacks change nothing."""
+    """Return whether the join's result is the same without the right rows whose keys the left side lacks. False where a
+    key of the right side is no column."""
     kinds = ("INNER", "LEFT") if join.strictness != "ASOF" else ()
     return join.kind in kinds and _has_equal_columns(join, join.right_keys)
 
@@ -258,7 +261,8 @@ def _has_equal_columns(join: nodes.Join, keys: Sequence[Expression]) -> bool:
 
 
 def _drops_rows(join: nodes.Join) -> bool:
-    """Return whether the join drops left rows whose keys, which are columns, the right side lacks."""
+    """Return whether the join's result is the same without the left rows whose keys the right side lacks. False where a
+    key of the left side is no column."""
     is_inner = join.strictness in ("ALL", "ANY") and join.kind == "INNER"
     drops = (
         is_inner or join.strictness == "SEMI" or (join.strictness, join.kind) == ("ALL", "RIGHT")

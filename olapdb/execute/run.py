@@ -355,7 +355,8 @@ def _joined(
     below = wanted.of_left(node)
 
     def start(plan: nodes.Node) -> Iterator[pa.RecordBatch]:
-        """Run the left side, or a plan that stands in for a side."""
+        """Run the left side of the join, or a plan that replaces a side; of the left side columns that nothing reads
+        may be missing."""
         is_left = left_names == {field.name for field in plan.schema}
         if below.columns is None or not is_left:
             return run_child(plan, context)

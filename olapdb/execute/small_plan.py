@@ -38,10 +38,8 @@ class SmallPlan:
     fields: tuple[str, ...]
 
     def run(self, block: pa.Table, context: ExecutionContext) -> tuple[list[pa.Array], int]:
-        """Return the output columns of the plan over a block of its scan's table, and their rows.
-
-        `takes` must say that the block is one for it. Raises the errors of functions, and those of
-        the context's limits."""
+        """Return the output columns of the plan over a block of its scan's table, and the number of output rows. The
+        caller has checked the block by `takes`. Raises the errors of functions, and those of the context's limits."""
         try:
             context.check()
             context.count_read(block.num_rows, block.nbytes)
@@ -70,14 +68,16 @@ def small_plan(plan: nodes.Plan) -> SmallPlan | None:
 
 
 def takes(block: pa.Table, context: ExecutionContext) -> bool:
-    """Return whether the block can be one batch: it fits one, and no text of it is a dictionary."""
+    """Return whether a small plan can run over the block as one batch: it has at most a batch's rows, and no column is
+    a dictionary."""
     return block.num_rows <= context.batch_rows and pa.DictionaryType not in map(
         type, block.schema.types
     )
 
 
 def _step(node: nodes.Node) -> Step | None:
-    """Return the function of a node; None for nodes that are not compiled."""
+    """Return the function (batch, context) -> batch that does a Project, a Filter, or an Aggregate without grouping
+    sets and totals; None for other nodes."""
     match node:
         case nodes.Project():
             return _Projection(node).run

@@ -104,7 +104,8 @@ class TableSamples:
         return known
 
     def _kept(self, table: Table, conditions: Sequence[Expression]) -> tuple[int, int] | None:
-        """Return the rows that meet the conditions, and all."""
+        """Return how many rows of the sample meet all conditions, and how many rows it has; None where there is no
+        sample for the columns."""
         rows = self._rows(table, conditions)
         if rows is None:
             return None
@@ -117,7 +118,7 @@ class TableSamples:
     def _distinct(
         self, table: Table, expressions: Sequence[Expression], conditions: Sequence[Expression]
     ) -> float | None:
-        """Return the estimate of `distinct`."""
+        """Return the estimated number of combinations of values that `distinct` returns, without keeping it."""
         rows = self._rows(table, [*expressions, *conditions])
         if rows is None:
             return None
@@ -140,7 +141,7 @@ class TableSamples:
     # --- the rows
 
     def _table_rows(self, table: Table) -> int:
-        """Return the rows of the table."""
+        """Return the number of rows of the table in the snapshot."""
         return sum(part.rows for part in self._snapshot.parts(table.id))
 
     def _rows(self, table: Table, expressions: Sequence[Expression]) -> pa.RecordBatch | None:
@@ -195,7 +196,9 @@ class TableSamples:
         return pa.concat_arrays(chunks)
 
     def _is_spread(self, table: Table, name: str, pieces: Sequence[Piece]) -> bool:
-        """Return whether the chosen row groups can stand for the others in a column."""
+        """Return whether the chosen row groups can stand for the table in a stored column: they have all rows, or each
+        spans a large enough share, `_SPREAD_MIN` on average, of the column's range. Without numbers as bounds: whether
+        it is not the first column of the sorting key."""
         if table.column(name) not in table.stored_columns:
             return False
         whole = statistics_of(self._snapshot)(table)
@@ -236,7 +239,8 @@ def _positions(piece: Piece, pieces: Sequence[Piece]) -> np.ndarray:
 
 
 def _may_run(expression: Expression) -> bool:
-    """Return whether an expression gives the same values whenever it is evaluated, without others."""
+    """Return whether an expression may be evaluated on the sample: it consists of columns, constants and pure calls
+    that give the same for each row by itself, without subqueries."""
     for e in walk(expression):
         if not isinstance(e, _RUN):
             return False

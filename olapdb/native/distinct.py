@@ -150,7 +150,7 @@ def _sort(words: np.ndarray, starts: np.ndarray, skips: np.ndarray | None, size_
 
 
 def _shortened(words: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """Return the words of all groups, without the memory behind them."""
+    """Return the words of all groups without the spare memory behind them: a copy unless there is none."""
     if starts[-1] == len(words):
         return words
     shortened = empty(int(starts[-1]), np.uint64)

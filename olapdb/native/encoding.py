@@ -106,12 +106,12 @@ def text_range(array: pa.Array) -> tuple[int, int]:
 
 
 def text_bytes(array: pa.Array) -> int:
-    """Return the bytes of the texts of an array that has rows."""
+    """Return the number of bytes of all texts of an array of at least one row."""
     ends = np.frombuffer(array.buffers()[1], np.int32, len(array) + 1, 4 * array.offset)
     return int(ends[-1]) - int(ends[0])
 
 
 def _chunk(facts: np.ndarray) -> EncodedChunk:
-    """Return the facts of a kernel by name."""
+    """Return the numbers that a kernel left in `facts` under their names."""
     size, dictionary, page, nulls, encoding, has_range, least, greatest = facts.tolist()
     return EncodedChunk(size, dictionary, page, nulls, encoding, bool(has_range), least, greatest)

@@ -84,14 +84,15 @@ def group_totals(
 
 
 def _counts_all(total: Total) -> bool:
-    """Return whether a total is the number of rows."""
+    """Return whether a total is the number of all rows of a group: a count of no column, or of one without NULL."""
     return total.kind == "count" and (total.column is None or not total.column.null_count)
 
 
 def _described(
     total: Total, radix: int, lanes: int, words: np.ndarray, held: list[object]
 ) -> np.ndarray | None:
-    """Describe a total to the kernel; return its array, None for a column that the kernel does not take."""
+    """Describe a total to the kernel in `words`; return the array that gets the totals. None for a column that the
+    kernel does not take. Arrays that must stay alive while the kernel runs go to `held`."""
     column = total.column
     if total.kind in ("count", "mark"):
         out = np.zeros(lanes * radix, np.int64)

@@ -125,8 +125,8 @@ def digits_of(leaves: Sequence[pa.Array], radix_max: int) -> tuple[list[Digit], 
 
 
 def _single_bounds(values: ColumnValues, radix_max: int) -> tuple[int, int]:
-    """Return the bounds of the type where a table for all of its values is small, else those of the
-    values, which must be read for it."""
+    """Return (least, largest) of a single column: the bounds of its type where a table for all of its values has at
+    most `radix_max` places, else those of the values, which must be read for it."""
     dtype = values.numbers.dtype
     if dtype.itemsize > _NARROW_BYTES or (1 << 8 * dtype.itemsize) >= radix_max:
         return bounds(values)
@@ -153,7 +153,7 @@ def _in_steps(values: ColumnValues, low: int, step: int) -> ColumnValues | None:
 
 
 def _packed(digits: Sequence[Digit]) -> np.ndarray:
-    """Return the number of each row that has these digits, int64."""
+    """Return for each row the int64 number that its digits make."""
     packed = empty(digits[0].values.rows, np.int64)
     for at, digit in enumerate(digits):
         kernels().olapdb_pack(*digit.arguments, at == 0, packed)

@@ -51,7 +51,7 @@ class KeySet:
             self._grow(2 * self._capacity)
 
     def _grow(self, capacity: int) -> None:
-        """Go on with more slots."""
+        """Replace the slots by `capacity` ones that hold the same keys."""
         larger = np.zeros(capacity + _FLAGS, np.uint64)
         kernels().olapdb_grow_keys(self._slots, self._capacity, larger, capacity)
         self._slots, self._capacity = larger, capacity

@@ -208,13 +208,13 @@ class _Counted:
         self._loaded, self._counts = loaded, counts
 
     def __getattr__(self, name: str) -> object:
-        """Return a kernel, and count it."""
+        """Return the kernel of this name, and count the look-up as a call of it."""
         self._counts.kernels[name.removeprefix("olapdb_")] += 1
         return getattr(self._loaded, name)
 
 
 def about() -> str:
-    """Return which form of the kernels runs, and why, for `system.build_options`."""
+    """Return one line of text that says which form of the kernels runs and why, for `system.build_options`."""
     return _loading().about
 
 
@@ -238,7 +238,8 @@ def _loading() -> Loading:
 
 
 def _load() -> Loading:
-    """Load the library; without one, or with one that does not fit, say what to do."""
+    """Load the compiled library. Without one, with one of another version, or where OLAPDB_KERNELS is off, return a
+    `Loading` without library that says why and what to do."""
     if os.environ.get("OLAPDB_KERNELS", "").lower() in ("off", "0", "false", "no"):
         return Loading(None, "numpy and Arrow: OLAPDB_KERNELS is off")
     advice = "build them with python -m olapdb.native.build"

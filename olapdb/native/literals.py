@@ -27,7 +27,8 @@ class PlainRows:
 
 
 def plain_rows(data: bytes, columns: int) -> PlainRows | None:
-    """Return rows of `columns` plain literals, `(1, 'a'), (2, 'b')`, as CSV; None if they are no such rows."""
+    """Return rows of `columns` plain literals, `(1, 'a'), (2, 'b')`, as CSV; None if the text has anything else, or a
+    row has another number of values."""
     csv = np.empty(len(data), np.uint8)
     first = np.empty(len(data) // 2 + 1, np.uint8)
     facts = np.zeros(3, np.int64)

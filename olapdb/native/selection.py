@@ -142,7 +142,8 @@ def keep_flagged(codes: pa.Array, flags: np.ndarray, kept: np.ndarray) -> None:
 
 
 def _fixed_width(column: pa.Array) -> tuple[int, np.ndarray | int, int | None, int] | None:
-    """Return what describes a column of numbers, times or 128-bit decimals to a kernel; else None."""
+    """Return the arguments that describe a column of numbers, times or 128-bit decimals to a kernel: bytes of a value,
+    values, validity bitmap or None, and bit of row 0. None for other columns."""
     values = values_of(column)
     if values is not None:
         return values.column

@@ -40,15 +40,16 @@ class _Digits:
 
     @property
     def has_null(self) -> bool:
+        """Whether the column has a validity bitmap, so that NULL needs a digit of its own."""
         return self.values.validity is not None
 
     @property
     def bits(self) -> int:
-        """Return the bits of the largest digit; NULL has one of its own."""
+        """Return the number of bits that the column's digits take in a key; the digit of NULL is included."""
         return (self.high - self.low + self.has_null).bit_length()
 
     def add_to(self, keys: np.ndarray, shift: int) -> None:
-        """Add the column's digits to the keys."""
+        """Add the column's digits, shifted left by `shift` bits, to the keys in place. Greater digits sort later."""
         null_is_first = self.has_null and self.column.nulls_first
         kernels().olapdb_pack_order(
             *self.values.column,
@@ -113,7 +114,8 @@ def _order_by_prefixes(digits: Sequence[_Digits], rows: int, row_bits: int) -> n
 
 
 def _pack(word: Sequence[_Digits], keys: np.ndarray) -> int:
-    """Write the keys of the rows from the digits of a word, the lowest first; return their bits."""
+    """Write the keys of the rows from the digits of columns that share a word, the first column's in the lowest bits;
+    return the number of bits used."""
     keys[:] = 0
     shift = 0
     for column_digits in word:
@@ -124,7 +126,8 @@ def _pack(word: Sequence[_Digits], keys: np.ndarray) -> int:
 
 
 def _words(digits: Sequence[_Digits]) -> list[list[_Digits]]:
-    """Return columns that share a key of 64 bits, from the last column to the first."""
+    """Return lists of columns, each of whose digits fit one word of 64 bits together: from the last, least significant,
+    column to the first."""
     words: list[list[_Digits]] = [[]]
     for column_digits in reversed(digits):
         if sum(other.bits for other in words[-1]) + column_digits.bits > _WORD_BITS:

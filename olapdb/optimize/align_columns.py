@@ -79,7 +79,7 @@ def _joins(root: nodes.Node) -> Iterator[tuple[nodes.Join, bool]]:
 
 
 def _size(group: Sequence[nodes.Join]) -> int:
-    """Return the number of tables that each join of a group reads."""
+    """Return the number of tables that each join of a group joins."""
     return len(_scans(group[0]))
 
 
@@ -121,8 +121,9 @@ def _is_inner(node: nodes.Node) -> bool:
 
 
 def _shape(join: nodes.Join) -> Hashable | None:
-    """Return what inner joins compute, whichever columns they return and in whichever order their conditions are
-    written; None where they may differ each time."""
+    """Return a value that is equal for inner joins of the same tables under the same conditions, whichever columns they
+    return and in whichever order conditions are written. None where the joins may give other rows when they run
+    again."""
     places = {
         unique: f"{number}.{column}"
         for number, scan in enumerate(_scans(join))
@@ -131,7 +132,8 @@ def _shape(join: nodes.Join) -> Hashable | None:
     used: list[str] = []  # a fingerprint has no names, so they are compared beside it
 
     def placed(expression: Expression) -> Expression:
-        """Return an expression with the place of each column as its name."""
+        """Return an expression whose columns are named by their place in the join: number of the table and name in
+        it."""
 
         def change(e: Expression) -> Expression | None:
             """Return a column under its place, None for any other expression."""
@@ -207,7 +209,8 @@ class _Alignment:
         self._taken |= {field.name for node in all_nodes(self.root) for field in node.schema}
 
     def add(self, group: Sequence[nodes.Join]) -> None:
-        """Let joins of one shape, those within aligned ones left out, read the columns of all of them."""
+        """Let the joins of a group, which differ in their columns alone, read the columns of all of them, so that they
+        are equal. Leave out joins that are inside of aligned ones; do nothing if all are equal already."""
         group = [join for join in group if id(join) not in self._inside]
         scans = [_scans(join) for join in group]
         if len({fingerprint(join) for join in group}) < 2:

@@ -116,12 +116,13 @@ class Estimator:
         other: nodes.Node,
         other_keys: Sequence[Expression],
     ) -> nodes.Node:
-        """Return a node whose estimates are those of the rows with keys within the other's bounds."""
+        """Return the node with conditions that keep its keys within the bounds of the other node's keys, to estimate
+        the rows that a join can use; the same node where that drops nothing."""
         return key_ranges.narrowed(node, keys, other, other_keys, self._statistics)
 
     def matched(self, join: nodes.Join, side: Literal["left", "right"]) -> float:
-        """Return the part of the rows of one side of a join whose keys the other side is expected to
-        have: the other's keys over all that this side's keys can be."""
+        """Return the share, 0 to 1, of the rows of one side of a join whose keys the other side is expected to have:
+        the distinct keys of the other side over all values that this side's keys can have."""
         sides = [(join.left, join.left_keys), (join.right, join.right_keys)]
         (node, keys), (other, other_keys) = sides if side == "left" else reversed(sides)
         possible = prod((self.domain(key, node) for key in keys), start=1.0)
@@ -134,7 +135,7 @@ class Estimator:
         return self._table_rows(node) if isinstance(node, nodes.Scan) else self.rows(node)
 
     def _table_rows(self, scan: nodes.Scan) -> float:
-        """Return the rows of a table."""
+        """Return the number of rows of a table, whatever conditions the scan has."""
         return max(float(self._statistics(scan.table).rows), 1.0)
 
     def _combinations_max(self, keys: Sequence[Expression], node: nodes.Node) -> float:

@@ -50,13 +50,14 @@ def substitute(expression: Expression, by_name: Mapping[str, Expression]) -> Exp
     """Return the expression with columns replaced by the expressions that have their names."""
 
     def change(e: Expression) -> Expression | None:
+        """Return the expression that a column stands for; None for another column and any other expression."""
         return by_name.get(e.name) if isinstance(e, ColumnRef) else None
 
     return transform(expression, change)
 
 
 def references(expressions: Iterable[Expression]) -> dict[str, int]:
-    """Count how often the expressions mention each column."""
+    """Return by name how often the expressions mention each column."""
     counts: dict[str, int] = {}
     for expression in expressions:
         for e in walk(expression):

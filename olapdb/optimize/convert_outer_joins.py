@@ -86,7 +86,7 @@ def _converted(node: Node, conditions: list[Expression]) -> Node:
 
 
 def _is_known(key: Expression) -> Expression:
-    """Return the condition that a key is not NULL, which no partner equals."""
+    """Return the condition `key IS NOT NULL`, which holds for every row of a join that has a partner."""
     return scalar_call("isNotNull", (key,))
 
 
@@ -103,7 +103,8 @@ def _join(node: Join, conditions: list[Expression]) -> Node:
 
 
 def _drop(conditions: Sequence[Expression], absent: Schema) -> bool:
-    """Return whether the conditions drop the rows in which these columns are missing."""
+    """Return whether one of the conditions certainly drops the rows in which these columns have the values of a missing
+    partner."""
     missing = {field.name: _missing(field) for field in absent}
     return any(_drops(condition, missing) for condition in conditions)
 
@@ -115,7 +116,8 @@ def _sides(node: Join, conditions: list[Expression]) -> tuple[Node, Node]:
     own = conjuncts(node.residual) if is_inner else []
 
     def side(child: Node, keys: Sequence[Expression], kind: str) -> Node:
-        """Return the side whose rows all stay in a join of this kind."""
+        """Return one side with its own outer joins converted, by the conditions that hold for each of its rows in the
+        result: none for a side whose rows can be missing, unless the join is INNER or of `kind`."""
         if not is_inner and node.kind != kind:
             return _converted(child, [])
         names = {field.name for field in child.schema}

@@ -26,7 +26,8 @@ _MIRRORED = {"greater": "less", "greaterOrEquals": "lessOrEquals"}
 
 
 def _meaning(condition: Expression) -> Hashable:
-    """Return what two conditions share that differ in the order of a comparison's sides at most."""
+    """Return a value that is equal for two conditions if they are the same up to the order of a comparison's sides: `a
+    < b` and `b > a`."""
     match condition:
         case Call(name=name, arguments=(_, _) as sides) if name in _SYMMETRIC:
             return name, frozenset(sides)

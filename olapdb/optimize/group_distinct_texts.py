@@ -68,6 +68,6 @@ def _is_count_of_texts(call: AggregateCall) -> bool:
 
 
 def _free_name(name: str, taken: Sequence[str]) -> str:
-    """Return the name, with a number if it is taken."""
+    """Return the name, or with a number behind it if it is among `taken`."""
     names = (name, *(f"{name}_{number}" for number in range(len(taken) + 1)))
     return next(name for name in names if name not in taken)

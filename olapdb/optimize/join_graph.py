@@ -55,11 +55,11 @@ class JoinGraph:
 
     @cached_property
     def _owner(self) -> dict[str, int]:
-        """The relation of each column."""
+        """The number of the relation that has each column, by the column's name."""
         return {f.name: at for at, node in enumerate(self.relations) for f in node.schema}
 
     def relations_of(self, expression: Expression) -> Relations:
-        """Return the relations whose columns the expression reads."""
+        """Return the numbers of the relations whose columns the expression reads."""
         return frozenset(self._owner[name] for name in columns_of(expression))
 
     @cached_property
@@ -119,7 +119,7 @@ class JoinGraph:
             yield from (equal(own[0], other) for other in own[1:])
 
     def _implied(self, at: int) -> Iterator[Expression]:
-        """Yield what ORs over several relations say of this one: (a.x = 1 AND b.y = 2) OR
+        """Yield the conditions on this relation alone that ORs over several relations imply: (a.x = 1 AND b.y = 2) OR
         (a.x = 3 AND b.y = 4) implies a.x = 1 OR a.x = 3."""
         for condition in self.conditions:
             branches = [conjuncts(branch) for branch in disjuncts(condition)]
@@ -175,9 +175,8 @@ def _is_between(used: Relations, joined: Relations, sides: Sequence[Relations]) 
 
 
 def graph_of(node: Node) -> JoinGraph | None:
-    """Return the graph of the inner joins at the top of a plan, None if there is no such join.
-
-    A Filter belongs to it unless it has rand() or the like. Anything else is a relation."""
+    """Return the graph of the inner joins at the top of a plan, None if there is no such join. Filters between the
+    joins belong to it, unless they call rand() or the like; every other node below is a relation."""
     if not _is_inner(node) and not (isinstance(node, Filter) and _is_repeatable(node)):
         return None
     relations: list[Node] = []
@@ -229,7 +228,7 @@ def _columns(schema: Schema) -> list[tuple[str, pa.DataType]]:
 
 
 def _is_repeatable(node: Filter) -> bool:
-    """Return whether the filter's condition may move."""
+    """Return whether the filter's condition may be evaluated elsewhere: it calls no rand() or the like."""
     return is_repeatable(node.predicate)
 
 
@@ -280,7 +279,7 @@ def build(graph: JoinGraph, tree: JoinTree) -> Node:
 
 
 def _built(graph: JoinGraph, tree: JoinTree) -> tuple[Node, Relations]:
-    """Return the plan of a part of the tree, and its relations."""
+    """Return the plan of a part of the tree, and the numbers of its relations."""
     if isinstance(tree, int):
         conditions = graph.within(tree)
         leaf = graph.relations[tree]

@@ -52,19 +52,19 @@ def _first(node: nodes.Node, count: int) -> nodes.Node:
 
 
 def _ranges(node: nodes.Filter, column: str) -> Ranges:
-    """Return the ranges that the Filter allows."""
+    """Return the ranges of numbers outside of which the Filter drops every row."""
     ranges = allowed_ranges(node.predicate, column)
     return ((ranges[0][0], ranges[-1][1]),) if len(ranges) > _RANGES_MAX else ranges
 
 
 def _rises(numbers: nodes.Numbers) -> bool:
-    """Return whether no number wraps around at 64 bits."""
+    """Return whether the numbers rise to their end without wrapping around at 64 bits."""
     last = (numbers.count or 1) - 1
     return numbers.start + last * numbers.step < _WRAP
 
 
 def _within(numbers: nodes.Numbers, ranges: Ranges) -> nodes.Node:
-    """Return the numbers that lie in the ranges, in their order."""
+    """Return the numbers that lie in one of the ranges, in their order."""
     parts = tuple(
         part for first, last in ranges if (part := _part(numbers, first, last)).count != 0
     )
@@ -74,7 +74,7 @@ def _within(numbers: nodes.Numbers, ranges: Ranges) -> nodes.Node:
 
 
 def _part(numbers: nodes.Numbers, first: int, last: int) -> nodes.Numbers:
-    """Return the numbers that lie in a range."""
+    """Return the numbers from `first` to `last`, included."""
     skipped = max(0, -((numbers.start - first) // numbers.step))
     start = numbers.start + skipped * numbers.step
     if start > last:

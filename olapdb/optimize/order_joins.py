@@ -76,7 +76,8 @@ def _ordered_tree(root: Node, estimator: Estimator, limit: int) -> Node:
 
 
 def _ordered(node: Node, estimator: Estimator, limit: int) -> Node:
-    """Return a node with the joins at its top and below it ordered."""
+    """Return a node with the inner joins at its top, and those further below, in the cheapest order. `limit` is as in
+    `order_joins`."""
     graph = graph_of(node)
     if graph is None:
         return with_inputs(node, tuple(_ordered(c, estimator, limit) for c in node.children()))
@@ -97,7 +98,7 @@ def written_tree(node: Node) -> JoinTree:
     position = iter(range(1 << 30))
 
     def tree_of(part: Node) -> JoinTree:
-        """Return the tree of a part of the plan; a relation is its position, left to right."""
+        """Return the tree of a part of the plan. A relation is its number: relations are counted from left to right."""
         while isinstance(part, Filter) and graph_of(part) is not None:
             part = part.child
         if graph_of(part) is None:
@@ -120,7 +121,7 @@ class _Leaf:
 
 
 def _rows_of(leaf: _Leaf) -> float:
-    """Return the rows of a leaf."""
+    """Return the expected number of rows of a leaf."""
     return leaf.rows
 
 
@@ -133,7 +134,7 @@ class _Costs:
 
     @cached_property
     def leaves(self) -> list[float]:
-        """The rows of each relation, after the conditions on it alone."""
+        """The expected number of rows of each relation, after the conditions on it alone."""
         return [leaves[0].rows for leaves in self._leaves]
 
     @cached_property
@@ -145,7 +146,8 @@ class _Costs:
         ]
 
     def _narrowed(self, at: int) -> Iterator[_Leaf]:
-        """Yield the estimates of a relation joined with each other one."""
+        """Yield for each relation that shares an equality with this one the estimates of this one's rows within the
+        other's bounds, if these drop any."""
         for other in range(len(self.graph.relations)):
             if other != at and self.neighbours[at] >> other & 1:
                 leaf = self._leaf(at, other)
@@ -171,7 +173,7 @@ class _Costs:
 
     @cached_property
     def _table_rows(self) -> list[float]:
-        """The rows of each relation, of tables without any condition."""
+        """The number of rows of each relation; of a table all of its rows, before any condition."""
         return [self.estimator.table_rows(relation) for relation in self.graph.relations]
 
     @cached_property
@@ -194,12 +196,13 @@ class _Costs:
 
     @cached_property
     def _rows(self) -> dict[int, float]:
-        """The estimates so far."""
+        """The estimates made so far: the rows of the join by its set of relations, as bits."""
         return {}
 
     def _estimated(self, members: int) -> float:
-        """Return every combination, over the distinct values of each class but the fewest. Of several
-        keys between two relations the smaller table has the combinations."""
+        """Return the expected rows of the join of a set of relations, given as bits: all combinations of their rows,
+        divided for each class of equal keys by the distinct values of all relations in it but the one with the fewest.
+        Several keys between two relations divide by at most the rows of the smaller table."""
         leaves = {
             at: min((leaf for leaf in leaves if not leaf.within & ~members), key=_rows_of)
             for at, leaves in enumerate(self._leaves)
@@ -231,18 +234,19 @@ class _Costs:
         return max(rows, 1.0)
 
     def of(self, tree: JoinTree) -> float:
-        """Return the cost of a tree."""
+        """Return the cost of a tree: the sum of the costs of its joins."""
         return (
             0.0 if isinstance(tree, int) else self._join(tree) + self.of(tree[0]) + self.of(tree[1])
         )
 
     def _join(self, tree: tuple[JoinTree, JoinTree]) -> float:
-        """Return the cost of the join at the top of a tree alone."""
+        """Return the cost of the join at the top of a tree, without those of the joins below: its rows, the left rows,
+        and the right rows, which are hashed, times a factor."""
         left, right = _members(tree[0]), _members(tree[1])
         return self.rows(left | right) + self.rows(left) + _HASH_COST * self.rows(right)
 
     def _pair(self, tree: JoinTree, other_tree: JoinTree) -> tuple[JoinTree, JoinTree]:
-        """Return the join of two trees that holds the smaller one."""
+        """Return the join of two trees with the one of fewer rows on the right, whose rows are held."""
         if self.rows(_members(tree)) < self.rows(_members(other_tree)):
             return other_tree, tree
         return tree, other_tree
@@ -274,7 +278,7 @@ class _Costs:
         return components
 
     def _around(self, members: int) -> int:
-        """Return the neighbours of a set of relations."""
+        """Return, as bits, the relations outside of a set that share an equality with one of the set."""
         around = 0
         for at, bits in enumerate(self.neighbours):
             if members >> at & 1:
@@ -336,10 +340,10 @@ def _subsets(members: int) -> list[int]:
 
 
 def _bits(relations: Relations) -> int:
-    """Return a set of relations as bits."""
+    """Return a set of numbers of relations as bits: relation i is bit i."""
     return sum(1 << at for at in relations)
 
 
 def _members(tree: JoinTree) -> int:
-    """Return the relations of a tree as bits."""
+    """Return the set of all relations in a tree, as bits."""
     return 1 << tree if isinstance(tree, int) else _members(tree[0]) | _members(tree[1])

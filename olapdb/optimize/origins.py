@@ -87,8 +87,9 @@ def _over_table(expression: Expression, scan: nodes.Scan) -> Expression:
 def _replaced(
     expression: Expression, by_name: Mapping[str, Expression], child: nodes.Node
 ) -> tuple[nodes.Scan, Expression] | None:
-    """Trace an expression further with its columns replaced by what they are over the child; None
-    if one of them is none of these, or has another type there."""
+    """Return the table scan and the expression over its names that an expression comes from, after its columns are
+    replaced by their expressions in `by_name`, which are over `child`. None if a column is not in `by_name`, or has
+    another type there."""
     for e in walk(expression):
         if isinstance(e, ColumnRef):
             inner = by_name.get(e.name)

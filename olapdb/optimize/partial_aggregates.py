@@ -26,5 +26,5 @@ def of_partials(column: str, call: AggregateCall) -> AggregateCall | None:
 
 
 def aggregate_of(name: str, argument: Expression) -> AggregateCall:
-    """Return an aggregate function of one argument."""
+    """Return a call of the aggregate function `name` with one argument, resolved for its type."""
     return AggregateCall(functions.resolve_aggregate(name, (), [argument.type]), name, (argument,))

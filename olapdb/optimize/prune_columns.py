@@ -98,7 +98,7 @@ def _used(expressions: Iterable[Expression]) -> Names:
 
 
 def _all(node: nodes.Node) -> nodes.Node:
-    """Return the node with exactly its schema, pruned below; for nodes such as DISTINCT."""
+    """Return a node all of whose columns count, as those of DISTINCT do, with the nodes below it pruned."""
     return _exactly(_prune(node, frozenset(f.name for f in node.schema)), node.schema)
 
 
@@ -125,7 +125,8 @@ def _scan(node: nodes.Scan, needed: Names) -> nodes.Scan:
 
 
 def _project(node: nodes.Project, needed: Names) -> nodes.Node:
-    """Return the Project of the needed columns; its pruned child if it only orders all of those."""
+    """Return the Project of the needed columns; its pruned child alone if the Project would only reorder the child's
+    columns."""
     kept = tuple((n, e) for n, e in node.expressions if n in needed)
     child = _prune(node.child, _used(e for _, e in kept))
     renames = any(not isinstance(e, ColumnRef) or e.name != name for name, e in kept)
@@ -171,7 +172,7 @@ def _join(node: nodes.Join, needed: Names) -> nodes.Join:
 
 
 def _of(node: nodes.Node, names: Names) -> Names:
-    """Return those of the names that are columns of the node."""
+    """Return those of the names that are columns of the node, as a set."""
     return names & frozenset(f.name for f in node.schema)
 
 

@@ -60,7 +60,7 @@ def _pushed_tree(root: Node, estimator: Estimator) -> Node:
     changed: list[Node] = []
 
     def subquery(node: Node) -> Node:
-        """Return the plan of a subquery, the same object for the same plan."""
+        """Return the plan of a subquery with its aggregates pushed below joins, the same object for the same plan."""
         if id(node) not in done:
             done[id(node)] = (node, _pushed_tree(node, estimator))
         if done[id(node)][1] is not node:
@@ -68,7 +68,8 @@ def _pushed_tree(root: Node, estimator: Estimator) -> Node:
         return done[id(node)][1]
 
     def pushed(node: Node) -> Node:
-        """Return a node with its own subqueries and its own aggregates done."""
+        """Return a node with its aggregate pushed below joins, and the aggregates in its subqueries too; the same node
+        if nothing changed."""
         inner = map_subqueries(node, subquery)
         grouped = _pushed(inner, estimator) if isinstance(inner, Aggregate) else inner
         if grouped is not inner:
@@ -151,14 +152,15 @@ def _below(place: _Place, estimator: Estimator) -> _Place | None:
 
 
 def _step(place: _Place, node: Node, at: int, needed: Names, calls: Calls) -> _Place:
-    """Return the place below an input of its node."""
+    """Return the place at input `at` of the node, with this node as one more step; `needed` and `calls` are what the
+    input must give."""
     steps = (*place.steps, _Step(node, at))
     return replace(place, steps=steps, node=node.children()[at], needed=needed, calls=calls)
 
 
 def _below_join(place: _Place, join: Join, estimator: Estimator) -> _Place | None:
-    """Return the place on the side of a join that has the arguments of the sums. Least and greatest values of the
-    other side stay above."""
+    """Return the place on a side of a join whose columns alone the sums and counts read, the larger one of two; None if
+    there is no such side. min and max of the other side's columns are computed above the join."""
     sides = [
         at
         for at in _preserved(join)
@@ -182,8 +184,8 @@ def _below_join(place: _Place, join: Join, estimator: Estimator) -> _Place | Non
 
 
 def _preserved(join: Join) -> tuple[int, ...]:
-    """Return the inputs of a join of whose rows those with equal columns have the same partners, and whose columns
-    are those of the join."""
+    """Return the inputs (0: left, 1: right) of a join that can be grouped first: rows with equal columns have the same
+    partners, and the join returns the input's columns unchanged."""
     left, right = join.left.schema, join.right.schema
     if join.strictness in ("SEMI", "ANTI"):
         return (0,) if join.kind == "LEFT" and join.fields == left else ()
@@ -223,12 +225,12 @@ def _costs(
 
 
 def _group_cost(key_count: int) -> float:
-    """Return the cost of grouping a row by so many keys."""
+    """Return the cost of grouping one row by `key_count` keys."""
     return 1 + _KEY_COST * key_count
 
 
 def _over(node: Aggregate, place: _Place, grouped: Aggregate) -> Aggregate:
-    """Return the Aggregate over the grouped rows of a place."""
+    """Return the Aggregate over the joins of the grouped rows of a place: its aggregates merge the partial ones."""
     below: Node = grouped
     for step in reversed(place.steps):
         below = _with_partials(step, below, grouped.aggregates)
@@ -241,7 +243,7 @@ def _over(node: Aggregate, place: _Place, grouped: Aggregate) -> Aggregate:
 
 
 def _with_partials(step: _Step, below: Node, partials: Calls) -> Node:
-    """Return the node of a step over another input that has the partial aggregates too."""
+    """Return the node of a step over another input, passing on its columns and those of the partial aggregates."""
     node = step.node
     match node:
         case Project():

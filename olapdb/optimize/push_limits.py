@@ -38,7 +38,7 @@ def _push(node: Node) -> Node:
 
 
 def _bounded(node: Node, count: int) -> Node:
-    """Return a Union's input with at most `count` rows."""
+    """Return a Union's input under a Limit of `count` rows, unless it has one that is as small."""
     if isinstance(node, Limit) and not node.ties and not node.offset:
         return (
             node if node.count is not None and node.count <= count else replace(node, count=count)

@@ -25,8 +25,9 @@ __all__ = ["narrow_outer_joins", "push_aggregates", "shared_semi_joins", "use_se
 
 
 def narrow_outer_joins(plan: Plan, *, converts: bool, transfers: bool) -> Plan:
-    """Return a plan whose outer joins are narrowed, if it `converts` them, and whose conditions stand where this
-    lets them; those on the keys of one side are also on the other side if it `transfers` them."""
+    """Return a plan of the same result with narrower outer joins. With `converts` outer joins become narrower kinds
+    where conditions drop the rows without a partner; with `transfers` conditions on the keys of one side are put on the
+    other side too. Conditions are then pushed down again; the same plan if nothing changed."""
     root = convert_outer_joins(plan.root) if converts else plan.root
     root = transfer_conditions(root) if transfers else root
     if root is plan.root:
@@ -54,5 +55,5 @@ def shared_semi_joins(plan: Plan, estimator: Estimator) -> Plan:
 
 
 def _shared_count(plan: Plan) -> int:
-    """Return how many different subplans a plan shares."""
+    """Return the number of different subplans that a plan shares."""
     return len({node.number for node in all_nodes(plan.root) if isinstance(node, Shared)})

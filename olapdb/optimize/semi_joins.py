@@ -65,7 +65,8 @@ class _SemiJoins:
         return self._once(node, True)
 
     def _once(self, node: nodes.Node, is_set: bool) -> nodes.Node:
-        """Return the rewritten plan, the same object for the same plan."""
+        """Return the rewritten plan, of which only distinct rows count if `is_set`; the same object for the same
+        plan."""
         key = id(node), is_set
         if key not in self._done:
             if is_set:
@@ -170,7 +171,8 @@ class _SemiJoins:
         return nodes.Filter(pairs, all_of(parts)) if parts else pairs
 
     def _are_many(self, node: nodes.Join, parts: Sequence[Expression]) -> bool:
-        """Return whether a join makes so many pairs that holding its left side instead pays."""
+        """Return whether a join is expected to make many more pairs than either side has distinct rows, so that a SEMI
+        join, which holds the left side, costs less."""
         used = _read([*node.left_keys, *conjuncts(node.residual), *parts])
         before = self.estimator.rows(node.left)
         left = self.estimator.rows(self._distinct(node.left, used & _names(node.left)))
@@ -216,7 +218,7 @@ def _inside(node: nodes.Node) -> Iterator[Expression]:
 
 
 def _arguments(node: nodes.Aggregate) -> list[Expression]:
-    """Return the arguments of all aggregates."""
+    """Return the arguments of all aggregates of the node, one list for all."""
     return [argument for _, call in node.aggregates for argument in call.arguments]
 
 

@@ -81,7 +81,8 @@ class _Occurrences:
         self._add(self.root)
 
     def _add(self, node: nodes.Node) -> _Occurrence:
-        """Return the occurrence of a node; an object that is in several places is one."""
+        """Return the occurrence of a node, with those of its inputs and subqueries. A node object that stands in
+        several places is one occurrence."""
         if id(node) not in self._by_id:
             below = [self._add(child) for child in (*node.children(), *subqueries_of(node))]
             size = 1 + sum(place.size for place in below)
@@ -90,7 +91,8 @@ class _Occurrences:
         return self._by_id[id(node)]
 
     def choose(self) -> bool:
-        """Choose what is shared, the largest subplans first; return whether there is any."""
+        """Choose the subplans that are shared, larger ones first, and number their occurrences; return whether there
+        are any."""
         groups: dict[Hashable, list[_Occurrence]] = {}
         for place in self._by_id.values():
             if place.is_costly and (key := fingerprint(place.node)) is not None:
@@ -111,7 +113,7 @@ class _Occurrences:
         return bool(self._first)
 
     def rebuilt(self, node: nodes.Node) -> nodes.Node:
-        """Return a node with all that is shared at it and below."""
+        """Return the node with a `Shared` node in place of each chosen subplan at it and below."""
         place = self._by_id[id(node)]
         if not place.number:
             return self._inside(node)

@@ -15,7 +15,7 @@ from olapdb.records import dataclass
 
 
 def _unknown(column: str) -> float | None:
-    """Return that the number of a column's values is not known."""
+    """Return None: the number of distinct values is not known for any column."""
     return None
 
 
@@ -54,7 +54,7 @@ def statistics_of(snapshot: Snapshot, counts: DistinctCounts | None = None) -> S
     knows the distinct values of columns."""
 
     def of(table: Table) -> TableStatistics:
-        """Return the statistics of one table."""
+        """Return the merged statistics of one table, with distinct counts if `counts` is given."""
         known: TableStatistics = snapshot.derived(
             ("statistics", table.id), lambda: merged_statistics(snapshot.parts(table.id))
         )
@@ -74,7 +74,7 @@ def merged_statistics(parts: Sequence[Part]) -> TableStatistics:
 
 
 def _union(bounds: Sequence[ColumnBounds]) -> ColumnBounds:
-    """Return the bounds of the values of all of these."""
+    """Return the bounds of all values together: least, greatest, and the sum of the NULLs."""
     lows = [low for low, _, _ in bounds if low is not None]
     highs = [high for _, high, _ in bounds if high is not None]
     nulls = sum(n for _, _, n in bounds)

@@ -20,8 +20,8 @@ from olapdb.types import Float, plain
 
 
 def transfer_conditions(root: Node) -> Node:
-    """Return the plan with the conditions on keys above the other side of outer, SEMI and ANTI joins. They are
-    to be pushed down afterwards."""
+    """Return the plan in which, above each side of an outer, SEMI or ANTI join, a Filter repeats the conditions that
+    the other side's keys are known to meet. `push_predicates` then moves these Filters down."""
     inner = bottom_up(root, lambda node: map_subqueries(node, transfer_conditions))
     return bottom_up(inner, _transferred)
 
@@ -42,7 +42,8 @@ def _transferred(node: Node) -> Node:
 def _with_conditions(
     side: Node, other: Node, other_keys: Sequence[Expression], keys: Sequence[Expression]
 ) -> Node:
-    """Return a side of a join that is read only where its keys meet the conditions on the other's."""
+    """Return a side of a join with a Filter of those conditions on the other side's keys that its own keys must meet
+    too; unchanged if there are no new ones. Float keys are left out."""
     pairs = {
         theirs.name: ours
         for theirs, ours in zip(other_keys, keys, strict=True)
@@ -80,14 +81,15 @@ def _known(node: Node, names: frozenset[str]) -> Iterator[Expression]:
 
 
 def _own(conditions: Sequence[Expression], names: frozenset[str]) -> Iterator[Expression]:
-    """Yield the conditions on these columns that are cheap and cannot fail."""
+    """Return the conditions that read some of these columns and no others, are cheap and cannot fail."""
     return (c for c in conditions if columns_of(c) and columns_of(c) <= names and is_total(c))
 
 
 def _renamed(
     child: Node, columns: Sequence[tuple[str, Expression]], names: frozenset[str]
 ) -> Iterator[Expression]:
-    """Yield the conditions that hold in a child for columns that are given other names."""
+    """Return the conditions that hold in every row of a child, over the new names that `columns` gives to its columns;
+    only conditions on the new names in `names`."""
     above = {
         e.name: ColumnRef(e.type, name)
         for name, e in columns

@@ -89,7 +89,8 @@ def _elements(value: Expression) -> tuple[Expression, ...]:
 
 
 def _equal(left: Expression, right: Expression) -> Expression | None:
-    """Return the equality of two elements, None if they are nullable or not comparable."""
+    """Return the equality of two elements of tuples, taken apart itself if they are tuples; None if they are nullable
+    or cannot be compared."""
     if is_nullable(left.type) or is_nullable(right.type):
         return None  # NULL in one element decides otherwise than NULL in AND
     arguments = [

@@ -14,7 +14,8 @@ from olapdb.types import Integer, plain
 
 
 def values_max(expression: Expression) -> float:
-    """Return how many values a call can have at most by its constant argument; infinity for any other."""
+    """Return how many values `least(x, c)` or `modulo(x, c)` of an integer x and a positive constant c can have at
+    most; infinity for any other expression."""
     if not isinstance(expression, Call) or expression.name not in ("least", "modulo"):
         return inf
     constants = [e for e in expression.arguments if isinstance(e, Constant)]
@@ -30,7 +31,8 @@ def values_max(expression: Expression) -> float:
 
 
 def counting(name: str, node: nodes.Node) -> nodes.Aggregate | None:
-    """Return the grouping of which a column is the number of each group's rows, None for any other column."""
+    """Return the GROUP BY of whose count() the column is the result, seen through projections, filters, sorts and
+    limits; None for any other column."""
     match node:
         case nodes.Aggregate():
             call: AggregateCall | None = dict(node.aggregates).get(name)
@@ -48,5 +50,6 @@ def counting(name: str, node: nodes.Node) -> nodes.Aggregate | None:
 
 
 def counts_max(rows: float) -> float:
-    """Return how many different numbers of rows the groups of so many rows can have."""
+    """Return how many different counts the groups of `rows` rows can have at most: the counts 1, 2, … must not exceed
+    `rows` together."""
     return max(1.0, sqrt(2 * rows))

@@ -53,7 +53,7 @@ def all_of_any(conditions: Sequence[Expression]) -> Expression | None:
 
 
 def truth(condition: Expression) -> bool | None:
-    """Return the value of a constant condition, NULL being false; None where it is not constant."""
+    """Return whether a constant condition is true: False for 0 and NULL. None where the condition is not constant."""
     if not isinstance(condition, Constant):
         return None
     return condition.value.is_valid and bool(condition.value.as_py())

@@ -209,7 +209,7 @@ def _keys(keys: Sequence[nodes.SortKey]) -> str:
 
 
 def _fill(node: nodes.Fill) -> str:
-    """Return what WITH FILL fills as text, in the units in which the column is stored."""
+    """Return the text of a WITH FILL: FROM, TO, STEP and STALENESS, in the units in which the column is stored."""
     step = f"{node.months} months" if node.months else str(node.step)
     clauses = {"FROM": node.start, "TO": node.stop, "STEP": step, "STALENESS": node.staleness}
     written = (f"{word} {value}" for word, value in clauses.items() if value is not None)

@@ -25,7 +25,7 @@ def explain_json(
 def _tree(
     node: nodes.Node, annotate: Annotate, header: bool, numbers: Iterator[int]
 ) -> dict[str, object]:
-    """Return a node and those below it as objects of JSON."""
+    """Return a node, its subqueries and its inputs as nested objects of JSON; `numbers` gives each node its number."""
     kind, _, rest = title(node).partition(" (")
     tree: dict[str, object] = {"Node Type": kind, "Node Id": f"{kind}_{next(numbers)}"}
     if rest:

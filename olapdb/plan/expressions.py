@@ -79,6 +79,7 @@ class Call(Expression):
     function: ScalarCall = field(compare=False, repr=False)
 
     def children(self) -> tuple[Expression, ...]:
+        """Return the arguments."""
         return self.arguments
 
 
@@ -116,6 +117,7 @@ class Cast(Expression):
     argument: Expression
 
     def children(self) -> tuple[Expression, ...]:
+        """Return the argument."""
         return (self.argument,)
 
 
@@ -145,6 +147,7 @@ class InValues(Expression):
     negated: bool
 
     def children(self) -> tuple[Expression, ...]:
+        """Return the left side of IN."""
         return (self.argument,)
 
 
@@ -250,6 +253,7 @@ class Unnested(Expression):
     argument: Expression
 
     def children(self) -> tuple[Expression, ...]:
+        """Return the array."""
         return (self.argument,)
 
 

@@ -62,6 +62,7 @@ class UnaryNode(Node):
         return self.child.schema
 
     def children(self) -> tuple[Node, ...]:
+        """Return the only input."""
         return (self.child,)
 
 
@@ -340,6 +341,7 @@ class Paste(Node):
         return (*self.left.schema, *self.right.schema)
 
     def children(self) -> tuple[Node, ...]:
+        """Return the left and the right input."""
         return (self.left, self.right)
 
 
@@ -448,6 +450,7 @@ class Union(Node):
         return self.fields
 
     def children(self) -> tuple[Node, ...]:
+        """Return the inputs in their order."""
         return self.inputs
 
 

@@ -25,9 +25,8 @@ _MIRRORED = {
 
 
 def allowed_ranges(condition: Expression, column: str) -> Ranges:
-    """Return the unsigned integers of 64 bits for which the condition may hold.
-
-    It allows more where it is not known what a part of the condition means."""
+    """Return ranges of UInt64 numbers outside of which the condition cannot hold for the column. A part of the
+    condition that is not understood allows all numbers."""
     match condition:
         case Call(name="and"):
             every = [allowed_ranges(c, column) for c in conjuncts(condition)]

@@ -53,7 +53,7 @@ def column_name(expression: nodes.Expression) -> str:
 
 
 def _list(expressions: tuple[nodes.Expression, ...]) -> str:
-    """Return the column names of the expressions, joined by commas."""
+    """Return the names that the expressions would have as columns, joined by ", "."""
     return ", ".join(column_name(e) for e in expressions)
 
 

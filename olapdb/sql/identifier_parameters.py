@@ -22,7 +22,8 @@ def with_identifiers(text: str, values: Mapping[str, object]) -> str:
     Raises UnknownQueryParameter for one without a value, BadQueryParameter for one that is no text."""
 
     def replacement(match: re.Match[str]) -> str:
-        """Return the name that a parameter has, or other matches as they are."""
+        """Return the quoted name that an `{name:Identifier}` stands for; other matches (strings, comments)
+        unchanged."""
         name = match["name"]
         if name is None:
             return match[0]

@@ -30,7 +30,7 @@ def tree_lines(root: SyntaxNode) -> Iterator[str]:
 
 
 def measure(root: SyntaxNode) -> tuple[int, int]:
-    """Return how many levels and how many nodes a tree has."""
+    """Return (levels, nodes) of a tree; a root alone has one level."""
     levels = elements = 0
     pending = [(root, 1)]
     while pending:
@@ -381,12 +381,12 @@ def _named(node: SyntaxNode, alias: str | None) -> SyntaxNode:
 
 
 def _call(name: str, arguments: Sequence[nodes.Expression]) -> SyntaxNode:
-    """Return the node of a call of expressions."""
+    """Return the node of a call of the function `name`, whose arguments are given as expressions."""
     return called(name, [expression_tree(argument) for argument in arguments])
 
 
 def called(name: str, arguments: Sequence[SyntaxNode]) -> SyntaxNode:
-    """Return the node of a call of trees."""
+    """Return the node of a call of the function `name`, whose arguments are given as trees."""
     return SyntaxNode(f"Function {name}", (list_of(arguments),))
 
 
@@ -396,5 +396,5 @@ def expressions(expressions: Sequence[nodes.Expression]) -> SyntaxNode:
 
 
 def _optional(*expressions: nodes.Expression | None) -> list[SyntaxNode]:
-    """Return the trees of the expressions that there are."""
+    """Return the trees of the expressions that are not None."""
     return [expression_tree(e) for e in expressions if e is not None]

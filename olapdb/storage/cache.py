@@ -31,7 +31,7 @@ class BoundedCache(Generic[Value]):
         self._lock = threading.Lock()
 
     def get(self, key: Hashable) -> Value | None:
-        """Return the value, or None."""
+        """Return the value of the key and mark it as used last; None if it is not cached."""
         with self._lock:
             entry = self._entries.get(key)
             if entry is None:
@@ -81,8 +81,8 @@ class FileCache(BoundedCache[Value]):
         self._paths: dict[Hashable, tuple[str, ...]] = {}
 
     def put_of(self, paths: Sequence[str], key: Hashable, value: Value, weight: int) -> None:
-        """Store a value that was made of the files of these paths. What follows a # names a projection
-        in the file."""
+        """Store a value that was made of the files of these paths: `forget_file` of any of them removes it. In a path
+        what follows a # names a projection in the file, and does not count."""
         self.put(key, value, weight)
         files = tuple(dict.fromkeys(path.partition("#")[0] for path in paths))
         with self._lock:
@@ -104,7 +104,7 @@ class FileCache(BoundedCache[Value]):
                 self._drop(key)
 
     def _drop(self, key: Hashable) -> None:
-        """Remove an entry, and what is noted of its files. The caller holds the lock."""
+        """Remove an entry, and its key from the lists of its files. The caller holds the lock."""
         super()._drop(key)
         for path in self._paths.pop(key, ()):
             keys = self._keys[path]
@@ -141,7 +141,7 @@ class PartCache:
         self.suspects = Suspects()
 
     def forget(self, path: str) -> None:
-        """Remove the footer of the file, its columns, and what was made of them."""
+        """Remove all that is cached of the file: its footer, its columns, and values that were made of them."""
         self.footers.forget(path)
         self.forget_columns(path)
         self.masks.forget_file(path)

@@ -66,8 +66,8 @@ def column_codec(column: Column, default: str = "") -> ParquetCodec:
 
 
 def _compression(chain: list[_Step], owner: str) -> tuple[str, int | None]:
-    """Return Parquet's name of what compresses at the end of the chain, and its level. Raise
-    UnknownCodec or NotSupportedError for a step that is none of ours."""
+    """Return Parquet's name of the compression at the end of the chain, and its level, None for the default. Raise
+    UnknownCodec for a name that ClickHouse lacks, NotSupportedError for one that Parquet files lack."""
     compression: tuple[str, int | None] = ("lz4", None)
     for name, argument in chain:
         match name:
@@ -125,7 +125,8 @@ def default_codec_text(text: str) -> str:
 
 
 def _check_order(steps: list[_Step], text: str, owner: str) -> None:
-    """Raise BadArguments unless what compresses stands at the end of the chain, and there is one."""
+    """Raise BadArguments unless the chain ends with a step that compresses, or is NONE alone, and all steps before it
+    transform values; also for Delta or DoubleDelta beside a codec for floats."""
     names = [name for name, _ in steps]
     if not {"gorilla", "fpc"}.isdisjoint(names) and not {"delta", "doubledelta"}.isdisjoint(names):
         raise errors.BadArguments(
@@ -223,7 +224,7 @@ def parquet_text(column: Column) -> str:
 
 
 def _chain(column: Column) -> list[_Step]:
-    """Return the column's codecs in their order."""
+    """Return the steps of the column's chain of codecs, in their order; none without a CODEC."""
     return _steps(_without_keyword(column.codec))
 
 

@@ -116,7 +116,7 @@ class ColumnCache:
 
     @property
     def bytes(self) -> int:
-        """Return the bytes of all entries."""
+        """Return the bytes of the values of all entries together."""
         return self._new_bytes + self._main_bytes
 
     @property
@@ -167,7 +167,7 @@ class ColumnCache:
         return values
 
     def _count(self, hits: int, misses: int) -> None:
-        """Count lookups."""
+        """Add to the counts of look-ups that found their chunk (hits) and that did not (misses)."""
         with self._lock:
             self._hits += hits
             self._misses += misses
@@ -200,9 +200,9 @@ class ColumnCache:
     def is_first_read(
         self, file: FileKey, keys: Sequence[ChunkKey], chunks: Sequence[pa.Array]
     ) -> bool:
-        """Return whether chunks of many bytes (`tuning.KEPT_AT_ONCE_BYTES_MAX`) were read that the cache knows nothing of.
-
-        It then remembers them like evicted ones, without their values: the next read of them keeps them."""
+        """Return whether the chunks have more than `tuning.KEPT_AT_ONCE_BYTES_MAX` bytes together, and the cache knows
+        none of them. It then remembers their keys without their values, like evicted ones, so that the next read of
+        them keeps them."""
         sizes = [int(chunk.nbytes) for chunk in chunks]
         if sum(sizes) <= tuning.KEPT_AT_ONCE_BYTES_MAX:
             return False
@@ -241,7 +241,8 @@ class ColumnCache:
     def _note(
         self, file: FileKey, keys: Sequence[ChunkKey], chunks: Sequence[pa.Array], values: pa.Array
     ) -> None:
-        """Let the entry of the first key know the array of all, if they are parts of one run."""
+        """Remember `values`, the array of all chunks, at the entry of the first key, if the chunks lie in the cache as
+        parts of one array and follow each other. `joined` then finds it."""
         with self._lock:
             entries = self._files.get(file, {})
             first, last = entries.get(keys[0]), entries.get(keys[-1])
@@ -282,8 +283,8 @@ class ColumnCache:
         return (ordered_keys, chunks) if is_one_type and may_be_joined(chunks) else None
 
     def link(self, file: FileKey, keys: Sequence[ChunkKey], parts: Sequence[pa.Array]) -> None:
-        """Let the entries of `keys`, if all are there, be these parts of one array, which they leave
-        the cache together with. Nothing changes if some are parts of an array that has others too."""
+        """Set the entries of `keys` to `parts`, parts of one array that are then evicted together. Nothing changes if
+        an entry is missing, or shares its array with other entries."""
         with self._lock:
             entries = self._files.get(file, {})
             run = [entry for key in keys if (entry := entries.get(key)) is not None]
@@ -295,7 +296,7 @@ class ColumnCache:
                     entry.joined = {}
 
     def resize(self, bytes_max: int) -> None:
-        """Set the most bytes that the cache keeps, and evict what exceeds them."""
+        """Set how many bytes the cache may keep, and evict entries until it keeps no more."""
         with self._lock:
             self._bytes_max = bytes_max
             self._evict_to(bytes_max)

@@ -56,8 +56,8 @@ def cut_array(values: pa.Array, sizes: Sequence[int]) -> list[pa.Array]:
 
 
 def window_groups(group_rows: int) -> int:
-    """Return how many row groups of so many rows are a window of a file: row groups that are kept as one array lie in
-    one window, so that queries which read other groups together do not undo each other's arrays."""
+    """Return how many row groups of `group_rows` rows are a window of a file. Row groups that are kept as one array lie
+    in one window, so that queries which read other groups together do not undo each other's arrays."""
     return 1 << (_WINDOW_ROWS // max(group_rows, 1)).bit_length()
 
 

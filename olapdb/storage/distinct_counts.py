@@ -79,7 +79,8 @@ def sketch(values: pa.ChunkedArray) -> np.ndarray:
 
 
 def raise_registers(registers: np.ndarray, hashes: np.ndarray) -> None:
-    """Raise the registers to the ranks of the hashes: one more than the zeros before the first 1."""
+    """Raise each register in place to the greatest rank of the hashes that belong to it. A rank is the position, from
+    1, of the first 1 bit of a hash behind the bits that choose the register."""
     if library() is not None:
         native_hashes.raise_registers(registers, hashes, _INDEX_BITS, _RANK_BITS)
         return
@@ -124,7 +125,8 @@ def distinct_counts(store: Store, snapshot: Snapshot) -> DistinctCounts:
     snapshot."""
 
     def of(table: Table, name: str) -> float | None:
-        """Return about how many distinct values a column has, None if too few parts say."""
+        """Return about how many distinct values a column has; None if the parts that have sketches are too small a
+        share of the table."""
         return snapshot.derived(
             ("distinct", table.id, name), lambda: _merged(store, snapshot, table, name)
         )
@@ -133,7 +135,8 @@ def distinct_counts(store: Store, snapshot: Snapshot) -> DistinctCounts:
 
 
 def _merged(store: Store, snapshot: Snapshot, table: Table, name: str) -> float | None:
-    """Return the estimate over the largest parts of a table, None if they are too small a share."""
+    """Return the estimated number of distinct values over the largest parts of a table; None if these are too small a
+    share of it."""
     column = table.column(name)
     if column is None or not is_sketched(column.type):
         return None
@@ -179,5 +182,5 @@ def _decode(text: bytes, column_id: int) -> np.ndarray | None:
 
 
 def wants_sketches(rows: int) -> bool:
-    """Return whether a part of so many rows gets sketches."""
+    """Return whether a part of `rows` rows is large enough to get sketches."""
     return rows >= tuning.SKETCH_ROWS_MIN

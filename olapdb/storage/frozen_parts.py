@@ -27,7 +27,8 @@ _CHUNK_BYTES = 1 << 20
 
 
 def next_name(store: Store) -> str:
-    """Return the name of a FREEZE that names none: the next number."""
+    """Return the name of a FREEZE without WITH NAME: one more than the greatest number among the names so far, "1" for
+    the first."""
     names = {file.path.split("/")[1] for file in store.list(f"{_FOLDER}/")}
     return str(max((int(name) for name in names if name.isdigit()), default=0) + 1)
 
@@ -35,9 +36,8 @@ def next_name(store: Store) -> str:
 def freeze_parts(
     store: Store, snapshot: Snapshot, table: Table, parts: Collection[Part], name: str
 ) -> None:
-    """Copy the parts under a name. Copies of the same parts are written again.
-
-    Raises ChecksumDoesntMatch and FileDoesntExist for a damaged part."""
+    """Copy the parts to a folder of the table under `name`. Files of the same parts there are written again. Raises
+    ChecksumDoesntMatch and FileDoesntExist for a damaged part."""
     for part in parts:
         path = f"{_folder(table, name)}/{quote(part.name, safe='')}{_ENDING}"
         if part.inline:

@@ -92,7 +92,7 @@ def decode_pages(source: PageSource, column: ColumnPages, groups: Sequence[int])
 
 
 def _decode_texts(source: PageSource, column: ColumnPages, chunks: np.ndarray) -> pa.Array | None:
-    """Return the texts of some row groups as one array."""
+    """Return the texts of some row groups as one array; None if Arrow has to read them."""
     decoded = pages.decode_texts(source.place, chunks, column.form)
     if decoded is None:
         return None
@@ -139,8 +139,9 @@ def _column_pages(footer: PartFooter, column: FileColumn) -> ColumnPages | None:
 def _form(
     physical: str, arrow: pa.DataType, is_optional: int, codec: int
 ) -> tuple[int, ...] | None:
-    """Return what a kernel makes of the values of pages, as it takes it. None if it does not know the physical type as
-    that of the column's values."""
+    """Return how a kernel decodes the pages of a column, as the words that it takes: for texts (may be NULL, codec),
+    for others (physical type, may be NULL, codec, bytes of a value, divisor of stored ticks). None if no kernel knows
+    the physical type for this Arrow type."""
     if pa.types.is_string(arrow):
         return (is_optional, codec) if physical == "BYTE_ARRAY" else None
     if physical not in _PHYSICAL or pa.types.is_floating(arrow) != (physical in _FLOATS):
@@ -155,7 +156,8 @@ def _form(
 
 
 def _place(chunk: pq.ColumnChunkMetaData) -> tuple[int, int, int, int]:
-    """Return where the pages of a column in a row group begin, their bytes, values, and bytes without compression."""
+    """Return where the pages of a column in a row group begin in the file, their bytes, the number of values, and their
+    bytes without compression."""
     start = chunk.data_page_offset
     if chunk.has_dictionary_page:
         start = min(start, chunk.dictionary_page_offset)

@@ -179,8 +179,8 @@ class PartFile:
     def _shared(
         self, column_ids: Collection[int], groups: Sequence[int]
     ) -> dict[int, pa.ChunkedArray]:
-        """Return the row groups of those columns that the cache has as codes of one dictionary;
-        make these of what it has."""
+        """Return by column id the row groups of those columns that the cache has as codes of one dictionary for the
+        file; make codes and dictionary of row groups in the cache where these pay."""
         columns, path = self._store.cache.columns, self.cache_path
         shared = {}
         for column_id in column_ids if groups else ():
@@ -195,7 +195,8 @@ class PartFile:
     def _joined(
         self, keys: Sequence[ChunkKey], groups: Sequence[int]
     ) -> dict[int, pa.ChunkedArray]:
-        """Return the row groups of those columns that the cache has as one array."""
+        """Return by column id the row groups of those columns that the cache has as one array; columns that it has
+        otherwise are left out."""
         if len(groups) < 2 or groups[-1] - groups[0] != len(groups) - 1:
             return {}
         columns = self._store.cache.columns

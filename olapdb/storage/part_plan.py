@@ -32,7 +32,7 @@ class Derived:
     projections: Mapping[str, ProjectedRows] = field(default_factory=dict)
 
     def without(self, name: str) -> Derived:
-        """Return this without the index or projection of that name."""
+        """Return the indexes and projections without those of this name."""
         return Derived(
             {n: values for n, values in self.indexes.items() if n != name},
             {n: rows for n, rows in self.projections.items() if n != name},

@@ -39,7 +39,8 @@ class ProjectionReader(PartReader):
         self._file = ProjectionFile(store, part, *place)
 
     def skip_index(self, index: SkipIndex, arrow: pa.DataType) -> pa.RecordBatch | None:
-        """Return None: the part's skip indexes are of its own order."""
+        """Return None: the skip indexes of the part are built over the part's own order of rows, not the
+        projection's."""
         return None
 
 

@@ -44,7 +44,7 @@ class ProjectionPlace:
     column_types: tuple[tuple[int, str], ...]
 
     def to_json(self) -> str:
-        """Return the text for the footer's metadata."""
+        """Return the place and definition as JSON, for the footer's metadata."""
         return json.dumps(asdict(self))
 
     @classmethod

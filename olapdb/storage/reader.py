@@ -89,7 +89,8 @@ class PartReader:
 
     @property
     def cache_path(self) -> str:
-        """The key of what is read in caches: the path of the file; that of a projection within it has its name."""
+        """The key in caches of what is read: the path of the file, with the name of a projection behind # where one is
+        read."""
         return self._file.cache_path
 
     @cached_property

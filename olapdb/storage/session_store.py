@@ -37,7 +37,7 @@ class TemporaryStore(MemoryStore):
         return size
 
     def total_bytes(self) -> int:
-        """Return the bytes of all files."""
+        """Return the bytes of all files together."""
         return sum(file.bytes for file in self.list(""))
 
 
@@ -53,6 +53,7 @@ class SessionStore:
 
     @property
     def cache(self) -> PartCache:
+        """The caches of the store of the warehouse."""
         return self.base.cache
 
     def open_input(self, path: str) -> pa.NativeFile:
@@ -90,6 +91,7 @@ class SessionStore:
 
     @property
     def temporary_folder(self) -> str | None:
+        """The temporary folder of the store of the warehouse; None if it has none."""
         return self.base.temporary_folder
 
     def _owner(self, path: str) -> Store:

@@ -72,7 +72,7 @@ class JointDictionary:
         return int(self.values.nbytes + sum(positions))
 
     def is_of(self, dictionaries: Mapping[str, pa.Array]) -> bool:
-        """Return whether these are the dictionaries of the files."""
+        """Return whether the dictionary of each file it was made of is still the same array in memory."""
         return all(are_one_array(own, dictionaries[path]) for path, (own, _) in self.places.items())
 
     def translated(self, path: str, column: pa.Array) -> pa.Array:

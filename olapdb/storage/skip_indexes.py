@@ -70,7 +70,7 @@ class IndexPlace:
     preprocessor: str = ""
 
     def to_json(self) -> str:
-        """Return the text for the footer's metadata."""
+        """Return the place and definition as JSON, for the footer's metadata."""
         return json.dumps({name: getattr(self, name) for name in self.__dataclass_fields__})
 
     @classmethod

@@ -51,11 +51,8 @@ class Store(Protocol):
         ...
 
     def write(self, path: str, write_to: Callable[[pa.NativeFile], None]) -> int:
-        """Create the file `path` from what `write_to` writes, whole or not at all; return its
-        bytes.
-
-        On NotEnoughSpace, ReadOnly or OperationalError no file is left.
-        """
+        """Create the file `path` with the bytes that `write_to(sink)` writes; return their number. The file appears
+        whole or not at all: on NotEnoughSpace, ReadOnly or OperationalError no file is left."""
         ...
 
     def sync(self) -> None:
@@ -115,6 +112,7 @@ class LocalStore:
 
     @property
     def cache(self) -> PartCache:
+        """The process's caches of what is read from this store."""
         return self._cache
 
     def open_input(self, path: str) -> pa.NativeFile:
@@ -174,9 +172,7 @@ class LocalStore:
                 self._failpoint("store.synced")
 
     def delete(self, path: str) -> None:
-        """Delete the file and what is cached of it; do nothing if it does not exist.
-
-        Raises ReadOnly."""
+        """Delete the file and its entries in the caches; do nothing if it does not exist. Raises ReadOnly."""
         if self.read_only:
             raise ReadOnly("The warehouse is open for reading only.", hint="Open it to write.")
         self._cache.forget(path)
@@ -212,6 +208,8 @@ class LocalStore:
         start = self.root / prefix.rpartition("/")[0]
 
         def failed(error: OSError) -> None:
+            """Raise the storage error of a folder that cannot be read; do nothing for one that was deleted
+            meanwhile."""
             # An incomplete listing must fail: vacuum forgets what it does not see.
             if not isinstance(error, FileNotFoundError):
                 raise storage_error(error, str(error.filename)) from error
@@ -236,6 +234,7 @@ class LocalStore:
 
     @property
     def temporary_folder(self) -> str | None:
+        """The folder for temporary files of queries; None if the store is read-only."""
         return None if self.read_only else str(self.root / TEMPORARY_FOLDER)
 
     def _make_folder(self, folder: str) -> None:
@@ -276,6 +275,7 @@ class MemoryStore:
 
     @property
     def cache(self) -> PartCache:
+        """The process's caches of what is read from this store."""
         return self._cache
 
     def open_input(self, path: str) -> pa.NativeFile:
@@ -298,7 +298,7 @@ class MemoryStore:
         return
 
     def delete(self, path: str) -> None:
-        """Delete the file and what is cached of it; do nothing if it does not exist."""
+        """Delete the file and its entries in the caches; do nothing if it does not exist."""
         self._cache.forget(path)
         with self._lock:
             self._files.pop(path, None)
@@ -327,6 +327,7 @@ class MemoryStore:
 
     @property
     def temporary_folder(self) -> None:
+        """None: the store has no folder."""
         return None
 
     def _file(self, path: str) -> tuple[pa.Buffer, int]:

@@ -56,8 +56,8 @@ def as_stored(values: pa.ChunkedArray, arrow: pa.DataType) -> pa.ChunkedArray:
 
 
 def _has_parts(stored: pa.DataType, wanted: pa.DataType) -> bool:
-    """Return whether the structs of two types have fields of the same names. A cast would give NULL to fields
-    that the stored values lack."""
+    """Return whether the structs of two types, at any depth, have fields of the same names; True for types without
+    structs. A cast would give NULL to fields that the stored values lack."""
     if pa.types.is_struct(stored) != pa.types.is_struct(wanted):
         return False
     if pa.types.is_nested(stored) and stored.num_fields == wanted.num_fields:

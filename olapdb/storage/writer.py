@@ -89,7 +89,8 @@ def write_part(
 
 
 def _maker(table: Table, rows: pa.Table, plan: PartPlan, part_id: str) -> Callable[..., Part]:
-    """Return a constructor of the part that takes the facts which depend on where it is written."""
+    """Return a constructor of the part's record with all facts filled in but those that depend on where it is written:
+    place, sizes, checksum, bounds."""
     return partial(
         Part,
         id=part_id,
@@ -118,7 +119,7 @@ def lease_of_path(path: str) -> str:
 
 
 def row_group_rows(table: Table) -> int:
-    """Return the rows of a row group of the table's files."""
+    """Return the number of rows of a row group in files of the table."""
     return table.granule_rows
 
 

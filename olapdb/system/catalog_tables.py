@@ -44,7 +44,7 @@ def _databases(context: SystemContext) -> Iterator[Row]:
 
 
 def _root(context: SystemContext) -> str:
-    """Return the folder of the warehouse; "" in memory."""
+    """Return the absolute path of the warehouse's folder with a slash at its end; "" in memory."""
     store = context.services.store
     return f"{store.root.absolute()}/" if isinstance(store, LocalStore) else ""
 
@@ -76,7 +76,8 @@ def _engine(item: SchemaObject) -> str:
 
 
 def _is_engine(item: SchemaObject) -> bool:
-    """Return whether what is stored as a view is shown as a table: a dictionary, Merge or Alias."""
+    """Return whether an object that is stored as a view is shown as a table with an engine of its own: a dictionary, or
+    a table of the engine Merge or Alias."""
     return isinstance(item, View) and bool(item.dictionary or item.merges)
 
 

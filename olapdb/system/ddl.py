@@ -262,7 +262,8 @@ def _setting(value: object) -> str:
 
 
 def expression_list(text: str) -> str:
-    """Return an index's expression as ClickHouse lists it: a tuple's elements without the tuple."""
+    """Return an index's expression as ClickHouse lists it: the elements of a tuple separated by commas, any other
+    expression as it is."""
     match parse_expression(text):
         case nodes.TupleLiteral(elements):
             return ", ".join(to_sql(element) for element in elements)

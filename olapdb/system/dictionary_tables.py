@@ -71,14 +71,15 @@ def _error(view: View, context: SystemContext) -> str:
 
 
 def _type(layout: nodes.DictionaryClause | None) -> str:
-    """Return the layout as ClickHouse names it here: "ComplexKeyHashed"."""
+    """Return the layout as system.dictionaries names it, such as "ComplexKeyHashed"; "" without a layout."""
     kind = layout.kind if layout is not None else ""
     plain = kind.removeprefix("COMPLEX_KEY_")
     return ("ComplexKey" if plain != kind else "") + LAYOUTS.get(plain, plain)
 
 
 def _source(view: View) -> str:
-    """Return the source: the table's name, the query, the file, or Null."""
+    """Return the text of a dictionary's source: `ClickHouse: db.table`, `ClickHouse: query`, `File: path, format`, or
+    "Null"."""
     query = parse_query(view.query)
     assert isinstance(query, nodes.Select)
     if isinstance(query.source, nodes.TableReference):

@@ -38,11 +38,9 @@ def _in_both_cases(table: SystemTable) -> SystemTable:
 def _system(
     name: str, context: SystemContext, reads: Mapping[str, str], *also: str
 ) -> Iterator[Entry]:
-    """Yield the rows of a system table as mappings by column name.
-
-    `reads` are columns of information_schema by the system table's columns that they show: only
-    those that the query needs are sure to have a value, and its conditions on them narrow the rows.
-    `also` are columns of the system table that are needed anyway."""
+    """Return the rows of a system table as mappings by its column names. `reads` maps columns of information_schema to
+    the system table's columns that they show: only those that the query reads are sure to have a value, and its
+    conditions on them may leave out rows. `also` are columns of the system table that are needed anyway."""
     table = context.tables[name]
     needed = {own for shown, own in reads.items() if context.needs(shown, shown.upper())}
     values = {

@@ -73,7 +73,7 @@ def _display(value: object, data_type: DataType, *, quoted: bool) -> str:
 
 
 def live_parts(context: SystemContext, table: Table) -> list[Part]:
-    """Return the table's live parts that have rows."""
+    """Return the table's parts in the query's snapshot that have rows."""
     return [p for p in context.snapshot.parts(table.id) if p.rows]
 
 

@@ -164,7 +164,7 @@ class SystemTable:
 
     @cached_property
     def _theirs(self) -> Fields:
-        """The (name, type) of ClickHouse's columns."""
+        """The (name, type) of each column that ClickHouse's table of this name has, in its order."""
         return parse_columns(self.also) if self.also else ()
 
     def read(

@@ -69,7 +69,7 @@ def _table_settings(context: SystemContext) -> Iterator[Row]:
 
 
 def _functions(context: SystemContext) -> Iterator[Row]:
-    """List the scalar, aggregate and window functions by name."""
+    """List the functions that can be called: scalar ones, aggregates, window functions, then those that users made."""
     for name, insensitive, alias_to in function_descriptions():
         yield name, 0, int(insensitive), alias_to, "", "System"
     for name in sorted((DICTIONARY_FUNCTIONS - {"dictGetAll"}) | SPECIAL_CALLS):

@@ -127,7 +127,7 @@ class TemporaryData:
             self._held_bytes = total
 
     def release(self, file: SpillFile) -> None:
-        """Uncount a file that was closed."""
+        """Subtract the bytes of a closed file from the count of temporary bytes."""
         with self._lock:
             if file not in self._files:
                 return
@@ -136,7 +136,7 @@ class TemporaryData:
         self._statistics.remove_temporary_file(file.purpose)
 
     def count_written(self, disk_bytes: int, memory_bytes: int) -> None:
-        """Add a written batch to the query's statistics."""
+        """Add the bytes of a written batch, on disk and in memory, to the query's statistics."""
         self._statistics.add_spilled(disk_bytes, memory_bytes)
 
     def close(self) -> None:
@@ -186,7 +186,8 @@ class SpillFile:
         return extents
 
     def _written(self, encoded: pa.Buffer | memoryview, nbytes: int) -> int:
-        """Write bytes behind the others, `nbytes` in memory; return where they begin."""
+        """Append bytes to the file; return the offset at which they begin. `nbytes` is their size in memory, for the
+        statistics."""
         size = len(encoded)
         self._data.reserve(size)
         with self._lock:
@@ -339,7 +340,7 @@ def _encoded(batch: pa.RecordBatch, options: pa.ipc.IpcWriteOptions) -> pa.Buffe
 
 
 def joined(batches: list[pa.RecordBatch], rows: int) -> pa.RecordBatch:
-    """Return batches of one schema as one."""
+    """Return batches of one schema, `rows` rows together, as one batch."""
     if len(batches) == 1:
         return batches[0]
     if not batches[0].num_columns:

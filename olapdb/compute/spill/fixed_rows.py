@@ -40,8 +40,8 @@ class FixedLayout:
     schema: pa.Schema
 
     def places(self, counts: np.ndarray) -> list[np.ndarray]:
-        """Return for each column where the values of each partition begin, for partitions of so many rows; then
-        the end of each partition."""
+        """Return for each column the byte at which the values of each partition begin, then the byte at which each
+        partition ends. `counts` has the number of rows of each partition."""
         sizes = [-(-counts * column.width // ALIGNMENT) * ALIGNMENT for column in self.columns]
         ends = np.cumsum(sum(sizes))
         starts = [ends - sum(sizes[at:]) for at in range(len(sizes))]

@@ -31,7 +31,8 @@ class Narrowed:
 
 
 def narrowed(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, tuple[Narrowed, ...]]:
-    """Return the batch with its integers in as few bytes as hold them, and what `widened` needs to know."""
+    """Return the batch with its integer columns stored as distances from their least value, in as few bytes as hold
+    them, where that saves bytes; and for `widened` a note for each changed column."""
     columns, changed = batch.columns, []
     for at, column in enumerate(columns):
         values = values_of(column)
@@ -49,7 +50,7 @@ def narrowed(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, tuple[Narrowed, ...
 
 
 def widened(batch: pa.RecordBatch, changed: tuple[Narrowed, ...]) -> pa.RecordBatch:
-    """Return the batch that `narrowed` took."""
+    """Return the batch that `narrowed` was given, from its two results."""
     if not changed:
         return batch
     columns = batch.columns

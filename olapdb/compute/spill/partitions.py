@@ -110,7 +110,8 @@ class PartitionedRows:
         of the query compute."""
 
         def written(together: Sequence[pa.RecordBatch]) -> list[Extent | None]:
-            """Write some batches."""
+            """Write a list of batches to the partitions of their rows; return the place of each partition's rows, None
+            for one without rows."""
             return self._written(
                 [(b, partition_numbers(keys(b), b.num_rows, self.level)) for b in together]
             )
@@ -119,7 +120,7 @@ class PartitionedRows:
             self._append(extents)
 
     def _write(self) -> None:
-        """Write the rows that wait."""
+        """Write the rows that were added and are still in memory."""
         if self._waiting:
             waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
             self._append(self._written(waiting))
@@ -147,12 +148,12 @@ class PartitionedRows:
         ]
 
     def rows(self, partition: int) -> int:
-        """Return the rows of a partition."""
+        """Return the number of rows of a partition; write the rows that wait first."""
         self._write()
         return sum(extent.rows for extent in self._extents[partition])
 
     def nbytes(self, partition: int) -> int:
-        """Return the size of a partition in memory."""
+        """Return the bytes that a partition's rows take in memory; write the rows that wait first."""
         self._write()
         return sum(extent.nbytes for extent in self._extents[partition])
 

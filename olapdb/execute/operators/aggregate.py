@@ -98,7 +98,7 @@ def _aggregated(
         if loose and with_sets and not limits:
 
             def rows(bounds: tuple[int, int]) -> list[pa.RecordBatch]:
-                """Return the groups of some divisions."""
+                """Return the rows of the groups in the divisions from `bounds[0]` up to `bounds[1]`, excluded."""
                 return [finalized(node, loose.partial(bounds).with_values(), positions)]
 
             yield Stage(context, rows, loose.ranges())
@@ -119,8 +119,8 @@ def _rows(
     context: ExecutionContext,
     first: FirstGroups | None,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield a row for each group of the results, and for those of grouping sets; leave that of WITH TOTALS in the
-    context."""
+    """Yield a row for each group of the results, and for the groups of each grouping set, in batches. Without keys and
+    rows there may be one group. Leave the row of WITH TOTALS in the context."""
     if first is not None:
         results = first.groups(results)
     if not node.keys and not node.empty_without_rows and not node.sets:
@@ -145,8 +145,8 @@ def _rows(
 def _add(
     made: Partial | LooseRows, merger: GroupMerger, loose: DividedGroups, grouping: _Grouping
 ) -> None:
-    """Add what was made of batches. Loose rows become partials where memory does not take more of them, or where
-    keeping them does not pay."""
+    """Add the groups or the loose rows of some batches: to `loose` if it takes them, else to `merger`, together with
+    the groups of all loose rows so far; from then on no rows are kept loose."""
     if isinstance(made, Partial) and not loose:
         merger.add(made)
         return
@@ -160,7 +160,7 @@ def _add(
 
 
 def _merge_loose(loose: DividedGroups, merger: GroupMerger) -> None:
-    """Add the groups of loose rows to the others, and leave no loose rows."""
+    """Group all loose rows, add the groups to `merger`, and empty `loose`."""
     for partial in loose.drain():
         merger.add(partial)
 
@@ -177,9 +177,8 @@ def totals_batches(
 
 
 def coded_keys(node: Aggregate) -> frozenset[str]:
-    """Return the unique names of the child's text columns that only keys read, unchanged.
-
-    They may come as dictionaries."""
+    """Return the unique names of the child's String columns that keys read unchanged, and neither aggregates, computed
+    keys nor the conditions of a scan below read. They may come as dictionaries."""
     others = [e for _, e in node.keys if not isinstance(e, ColumnRef)]
     others += [argument for _, call in node.aggregates for argument in call.arguments]
     if isinstance(node.child, Scan):
@@ -216,7 +215,8 @@ def _partials(
 def _together(
     grouping: _Grouping, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[Sequence[pa.RecordBatch]]:
-    """Yield the batches that are grouped together."""
+    """Yield lists of batches, cut to pieces that memory takes, in their order; the batches of a list are grouped in one
+    pass."""
     waiting: list[pa.RecordBatch] = []
     for batch in itertools.chain.from_iterable(map(grouping.pieces, batches)):
         if waiting and not (grouping.joins and _may_be_joined(waiting, batch)):
@@ -301,7 +301,7 @@ class _Grouping:
         )
 
     def _divided(self, batch: pa.RecordBatch) -> LooseRows:
-        """Return the rows of a batch, divided."""
+        """Return the rows of a batch, its keys and arguments, divided by their keys' hashes."""
         return LooseRows.of(self._calls, *self._columns(batch), batch.num_rows)
 
     def _columns(
@@ -435,7 +435,8 @@ class _Grouping:
 
 
 def _coded(codes: Sequence[pa.Array], keys: Sequence[pa.Array]) -> list[pa.Array]:
-    """Return codes of keys with the dictionaries of those that have one."""
+    """Return the codes as dictionary columns where the key of the same place is a dictionary; other columns
+    unchanged."""
     return [
         pa.DictionaryArray.from_arrays(values, key.dictionary, safe=False)
         if isinstance(key, pa.DictionaryArray)

@@ -50,7 +50,7 @@ def counted_input(node: Node, context: ExecutionContext) -> Limit | None:
 
 
 def prepare_counts(root: Node, context: ExecutionContext) -> None:
-    """Let the query count the rows before its outermost LIMIT."""
+    """Let the query count the rows before its outermost LIMIT, for `rows_before_limit_at_least`."""
     context.counted_limits = outermost_limits(root)
     stack = [root]
     while stack:

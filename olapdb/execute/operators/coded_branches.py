@@ -38,7 +38,7 @@ def branch_column(expression: Expression, texts: Collection[str]) -> str | None:
 
 
 def _is_text(data_type: DataType) -> bool:
-    """Return whether values are texts, and none of them NULL."""
+    """Return whether the type is String and not Nullable."""
     inner = data_type.inner if isinstance(data_type, LowCardinality) else data_type
     return isinstance(inner, String)
 
@@ -83,8 +83,9 @@ class BranchCodes:
         return pa.DictionaryArray.from_arrays(from_numpy(chosen), dictionary, safe=False)
 
     def _with_constant(self, dictionary: pa.Array, value: pa.Scalar) -> tuple[pa.Array | None, int]:
-        """Return a dictionary that has a text, and its code; None for a large dictionary that lacks it. The same
-        dictionary gives the same one each time."""
+        """Return a dictionary that contains a text, and the code of that text in it: the given dictionary, or a copy
+        with the text at its end. (None, -1) for a large dictionary that lacks it. The same dictionary gives the same
+        one each time."""
         with self._lock:
             for known, constant, extended, code in self._known:
                 if constant.equals(value) and are_one_array(known, dictionary):

@@ -43,7 +43,8 @@ _SEARCH_COST = 2
 
 
 def _cost(condition: Expression) -> int:
-    """Return what a condition costs for a text, to order conditions by."""
+    """Return the relative cost of evaluating a condition for one text, that of its dearest call; 1 without calls.
+    Conditions are ordered by it."""
     calls = [e.name for e in walk(condition) if isinstance(e, Call)]
     return max((_COSTS.get(name, _SEARCH_COST) for name in calls), default=1)
 
@@ -105,8 +106,9 @@ class CodedConditions:
     def _flagged(
         self, batch: pa.RecordBatch, before: pa.BooleanArray | None
     ) -> pa.BooleanArray | None:
-        """Return a mask of the rows of `before` (None: all) that the conditions on single texts keep; None
-        where there are no such conditions, or they are not to be computed so."""
+        """Return a mask of the rows of `before` (None: all) that the conditions on single text columns keep, judged
+        once for each text. None where a column is no dictionary, a condition fails for a text, the batch is small,
+        there are no such conditions, or there are no kernels."""
         if not self._whole or library() is None or batch.num_rows < tuning.RANGE_ROWS_MIN:
             return None
         rows = batch.num_rows
@@ -144,8 +146,8 @@ class CodedConditions:
     def _computed(
         self, parts: Mapping[Expression, ColumnRef], batch: pa.RecordBatch
     ) -> dict[str, pa.Array] | None:
-        """Return the values of the parts for each row; None where they are not to be computed over
-        a dictionary."""
+        """Return the values of the parts for each row, by the name of the column that stands for each; None where a
+        column is no dictionary, or a part fails for one of its texts."""
         computed = {}
         for part, replacement in parts.items():
             (name,) = columns_of(part)

@@ -103,7 +103,8 @@ def short_decimals(node: Aggregate) -> frozenset[str]:
 
 
 def _served(expression: Expression, texts: frozenset[str]) -> frozenset[str]:
-    """Return the text column that an expression over one reads, else nothing."""
+    """Return the name of the text column that the expression reads, as a set of one; the empty set if it reads anything
+    else than one of `texts`."""
     return columns_of(expression) if is_over_one_text(expression, texts) else frozenset()
 
 
@@ -209,10 +210,9 @@ class CodedInputs:
 
     @cached_property
     def _inputs(self) -> dict[int, _Input]:
-        """Return, by the expression's `id`, what is computed for each key and argument.
-
-        Arguments that occur in other places too, as in `sum(a * b), sum(a * b * c)`, are computed once for each
-        batch. Each is computed for all rows anyway, so none fails for it."""
+        """Return, by the `id` of each key and argument expression, how it is computed. A call that several of them
+        contain, as in `sum(a * b), sum(a * b * c)`, is computed once for each batch. All are computed for all rows
+        anyway, so that sharing makes none fail."""
         arguments = [a for _, call in self._node.aggregates for a in call.arguments]
         times = Counter(e for a in arguments for e in set(walk(a)))
         repeated = [e for e in dict.fromkeys(arguments) if times[e] > 1 and _may_be_shared(e)]
@@ -220,7 +220,8 @@ class CodedInputs:
         made: dict[Expression, _Input] = {}
 
         def make(expression: Expression) -> _Input:
-            """Return the input, made once for equal expressions."""
+            """Return the input of an expression, the same object for equal expressions, with shared arguments within it
+            as columns."""
             if expression not in made:
                 computed = transform(
                     expression, lambda inner: None if inner == expression else names.get(inner)
@@ -312,7 +313,8 @@ class _LastBatch(threading.local):
 
 
 def _may_be_shared(expression: Expression) -> bool:
-    """Return whether a value is worth keeping, and is the same wherever the expression stands."""
+    """Return whether an expression is a pure call: its value is worth keeping, and the same wherever the expression
+    stands."""
     return isinstance(expression, Call) and is_pure(expression)
 
 

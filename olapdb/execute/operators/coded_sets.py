@@ -37,7 +37,8 @@ Sets: TypeAlias = pa.ListArray | pa.FixedSizeListArray
 
 
 def set_of(column: pa.DictionaryArray, groups: Groups) -> Sets:
-    """Return the codes of each group's values, ascending, as a list for each group, or their marks."""
+    """Return the distinct codes of each group's values, ascending: as a list for each group, or, where that takes less
+    memory, as a bit for each code ("marks")."""
     marks = group_kernels.marked_codes(column, groups)
     if marks is None:
         return _sets(*group_kernels.distinct_codes(column, groups), column.dictionary)
@@ -60,7 +61,7 @@ def joined_sets(parts: Sequence[Sets]) -> Sets:
 
 
 def merged_sets(sets: Sets, groups: Groups) -> Sets:
-    """Return the union of each group's sets."""
+    """Return one set for each group, the union of its sets; `groups` says to which group each set belongs."""
     if groups.count == len(sets):  # each is alone: groups are numbered by first appearance
         return sets
     dictionary = sets.values.dictionary
@@ -102,7 +103,7 @@ def finalized_sets(call: AggregateCall, sets: Sets) -> pa.Array:
 
 
 def listed(sets: Sets) -> pa.ListArray:
-    """Return sets as lists of codes."""
+    """Return sets as lists of ascending codes; sets that are lists already unchanged."""
     if not isinstance(sets, pa.FixedSizeListArray):
         return sets
     return _sets(*distinct.codes_of_marks(_marks_of(sets)), sets.values.dictionary)

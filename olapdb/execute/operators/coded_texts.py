@@ -96,11 +96,9 @@ class TextValues:
     def _compute(
         self, expression: Expression, computed: _Computed, numbers: np.ndarray, *, lacks_null: bool
     ) -> bool:
-        """Compute what is not known for the codes; return False where that fails. `lacks_null`: the code of NULL
-        is among them, which the values of all texts do not tell.
-
-        All texts are computed, if none fails, once so many rows have asked that they may have had most of
-        them. Other threads that need them compute some each."""
+        """Make the values of an expression known for these codes; return False if it fails for a text of them.
+        `lacks_null`: the code of NULL is among them and has no value yet. Once enough rows have asked, the values of
+        all texts are computed at once, by all threads that ask, unless one fails."""
         with computed.computing:
             computed.rows += len(numbers)
             if computed.whole is None and computed.count <= _TEXTS_PER_ROW_MAX * computed.rows:
@@ -146,7 +144,8 @@ class TextValues:
             return None
 
     def _computed(self, expression: Expression, texts: pa.Array) -> _Computed:
-        """Return what is known of the expression over a dictionary."""
+        """Return the record of the values of the expression over the dictionary `texts` that are known so far, a new
+        one at first."""
         addresses = [0 if buffer is None else buffer.address for buffer in texts.buffers()[1:]]
         identity = (addresses[0], addresses[-1], texts.offset, len(texts))
         with self._lock:

@@ -46,7 +46,7 @@ def is_coded_set(states: pa.Array) -> bool:
 
 
 def bytes_of_rows(column: pa.Array) -> int:
-    """Return the size of a column, without its dictionary."""
+    """Return the bytes of a column in memory; of a dictionary those of the codes alone."""
     values = column.indices if isinstance(column, pa.DictionaryArray) else column
     arrow = values.type
     if not values.null_count and pa.types.is_primitive(arrow):

@@ -40,11 +40,11 @@ class PartMask:
 
     @property
     def nbytes(self) -> int:
-        """Return about how many bytes the mask takes."""
+        """Return about how many bytes of memory the mask takes."""
         return self._words.nbytes + _ENTRY_BYTES
 
     def knows(self, piece: Piece) -> bool:
-        """Return whether the bits of a piece's row groups are known."""
+        """Return whether the mask has the bits of all row groups of a piece."""
         with self._lock:
             return self._known.issuperset(zip(piece.offsets, piece.group_rows, strict=True))
 
@@ -54,7 +54,7 @@ class PartMask:
         return pa.Array.from_buffers(pa.bool_(), count, [None, pa.py_buffer(words)])
 
     def remember(self, piece: Piece, mask: pa.BooleanArray) -> None:
-        """Keep the mask, without NULL, of a piece's rows."""
+        """Set the bits of a piece's rows from a mask without NULL, for later queries."""
         row = 0
         for start, rows in _stretches(piece):
             words = kept_rows(mask.slice(row, rows), rows)
@@ -76,7 +76,7 @@ class ConditionMasks:
 
     @property
     def may_know(self) -> bool:
-        """Return whether the conditions tell the same of a part in every query."""
+        """Return whether masks can be kept: the conditions keep the same rows of a part in every query."""
         return self._key is not None
 
     def knows(self, task: Task) -> bool:
@@ -144,8 +144,9 @@ def _stretches(piece: Piece) -> Iterator[tuple[int, int]]:
 def _key(
     node: Scan, conditions: Sequence[Expression], context: ExecutionContext
 ) -> Hashable | None:
-    """Return what decides which rows of a part the conditions keep, beside the part. None where that is more than
-    the part: a subquery, the time, a virtual column; and where the setting says that nothing is remembered."""
+    """Return a key for the masks of a part: the table, the conditions, and what else decides their answer for a row.
+    None where no masks are to be kept: there are no conditions, one reads a subquery, the time or a virtual column, or
+    the setting use_query_condition_cache is off."""
     table = node.table
     if not conditions or not Settings.of(context.settings).boolean("use_query_condition_cache"):
         return None

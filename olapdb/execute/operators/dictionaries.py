@@ -45,7 +45,7 @@ class KeptDictionaries:
             return rows
 
     def put(self, key: Hashable, rows: DictionaryRows) -> None:
-        """Keep the rows unless they alone are more than all may be."""
+        """Keep the rows, evicting those of other keys if needed. Rows larger than all that may be kept are not kept."""
         with self._lock:
             if key in self._rows or rows.nbytes > self._bytes_max:
                 return
@@ -87,9 +87,8 @@ def dictionary_rows(
 
 
 def _key(plan: nodes.Node, shape: DictionaryShape, context: ExecutionContext) -> Hashable | None:
-    """Return what the rows are made from: definitions, the time zone, the parts of each table.
-
-    None where the plan reads anything else: a system table, a function such as now()."""
+    """Return the key of a dictionary's rows: its shape, the time zone, the ids of the parts that its plan reads. None
+    where the plan reads anything else, such as a system table, a file or now()."""
     parts: list[Hashable] = []
     for node in all_nodes(plan):
         if isinstance(node, nodes.Scan):

@@ -46,7 +46,7 @@ def _first_rows(
 def _with_keys(
     node: Distinct, child: Iterator[pa.RecordBatch], context: ExecutionContext
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows with a column for each key behind the others."""
+    """Yield the batches with a column for each key behind their own columns."""
     for batch in child:
         keys = [
             evaluate_array(key, batch, context.environment, context.subqueries) for key in node.keys
@@ -104,7 +104,8 @@ def _difference(
     right_rows: Lookup,
     context: ExecutionContext,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the left rows that the right rows leave, those of DISTINCT more than once."""
+    """Yield the left rows of EXCEPT or INTERSECT in their order. With DISTINCT a row comes as often as it is at the
+    left; the caller drops the repeats."""
     unmatched = _UnmatchedCounts(right_rows)
     for batch in left:
         context.check()

@@ -157,7 +157,7 @@ class DividedGroups:
         return ranges(starts, max(at_least, self._context.threads))
 
     def partial(self, bounds: tuple[int, int]) -> Partial:
-        """Return the groups of some divisions. Thread-safe."""
+        """Return the groups of the divisions from `bounds[0]` up to `bounds[1]`, excluded. Thread-safe."""
         self._context.check()
         partials: list[Partial] = []
         for is_partial, pieces in itertools.groupby(
@@ -172,7 +172,7 @@ class DividedGroups:
         return partials[0] if len(partials) == 1 else merge_partials(partials, self._calls, 1)
 
     def drain(self) -> Iterator[Partial]:
-        """Yield the groups of all rows, and empty this."""
+        """Yield the groups of all rows, then forget the rows."""
         if self._pieces:
             yield from self._context.parallel(self.partial, self.ranges(_DRAINED_RANGES))
         self._pieces, self._rows, self._nbytes = [], 0, 0
@@ -181,7 +181,8 @@ class DividedGroups:
     def grouped(
         self, loose: Sequence[LooseRows], bounds: tuple[int, int] = (0, DIVISIONS)
     ) -> Partial:
-        """Return the groups of rows in some divisions, by default all."""
+        """Return the groups of loose rows in the divisions from `bounds[0]` up to `bounds[1]`, excluded; by default in
+        all divisions."""
         columns, ends = joined([piece.rows for piece in loose], *bounds)
         keys = columns[: loose[0].keys]
         groups = factorised(keys, ends)
@@ -215,7 +216,7 @@ def merged_divisions(
         return None
 
     def merged(bounds: tuple[int, int]) -> Partial:
-        """Return the groups of some divisions."""
+        """Return the merged groups of the divisions from `bounds[0]` up to `bounds[1]`, excluded."""
         partials = [_partial(piece.rows.slices(*bounds), piece.keys) for piece in pieces]
         return merge_partials([p for p in partials if p.groups], calls, 1)
 
@@ -224,5 +225,5 @@ def merged_divisions(
 
 
 def _partial(columns: list[pa.Array], keys: int) -> Partial:
-    """Return the partial of a slice of keys and states."""
+    """Return the partial whose first `keys` columns are keys, and whose others are states."""
     return Partial(columns[:keys], columns[keys:], len(columns[0]))

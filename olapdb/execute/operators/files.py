@@ -104,7 +104,8 @@ class _Columns:
         ]
 
     def _virtual(self, name: str, kind: DataType) -> pa.Array:
-        """Return a column that says where the rows are from."""
+        """Return a virtual column for each row: `_row_number`, counted through the file, or `_path`, `_file`, `_size`
+        or `_time`, which have one value for the file."""
         if name == "_row_number":
             numbers = np.arange(self._first_row, self._first_row + self._rows.rows)
             return pa.array(numbers, kind.arrow)

@@ -89,8 +89,8 @@ class _Filled:
             self._values = np.maximum.accumulate(self._own_values)
 
     def _ascends(self) -> bool:
-        """Return whether the rows with a value ascend, and those without one are all before or all
-        behind them."""
+        """Return whether the rows with a value follow each other without a gap, and their values, negated for a
+        descending key, never decrease."""
         present = np.flatnonzero(self._valid)
         if not len(present):
             return True
@@ -98,7 +98,7 @@ class _Filled:
         return bool(together and (np.diff(self._values[present]) >= 0).all())
 
     def _ascending(self, bound: float | int | None) -> float | int | None:
-        """Return a bound as one of the ascending values."""
+        """Return a bound in the order in which values ascend: negated for a descending key, None for None."""
         return None if bound is None else bound * self._direction
 
     def _points(self) -> tuple[np.ndarray, np.ndarray]:

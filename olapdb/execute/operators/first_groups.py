@@ -34,7 +34,8 @@ class FirstGroups:
         """The column of the key by which rows are dropped, and the values that are kept."""
 
     def learn(self, partial: Partial) -> None:
-        """Take the groups of a batch; those of the first one may be all that is wanted."""
+        """Take the groups of a batch. If it is the first one and has at least the limit's number of groups, these first
+        ones are the wanted groups; the rows and groups of all other keys may then be dropped."""
         if not self._is_first or not partial.groups:
             return
         self._is_first = False
@@ -49,7 +50,8 @@ class FirstGroups:
         self._wanted = max(candidates, key=lambda candidate: len(candidate[1]), default=None)
 
     def rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of batches that may be of the first groups."""
+        """Yield the batches without rows that cannot be of the wanted groups, judged by one key; unchanged while the
+        wanted groups are not known. Empty batches are left out."""
         for batch in batches:
             wanted = self._wanted
             if wanted is None:
@@ -61,7 +63,7 @@ class FirstGroups:
                 yield filter_rows(batch, mask)
 
     def groups(self, partials: Iterable[Partial]) -> Iterator[Partial]:
-        """Yield the merged groups that are wanted: all, if no batch had enough of them."""
+        """Yield of each partial the wanted groups, or all where the wanted groups are not known."""
         lookup = None
         for partial in partials:
             if self._keys is None:

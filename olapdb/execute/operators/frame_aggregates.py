@@ -101,7 +101,8 @@ def _by_running_sums(
 
 
 def _summands(leaf: AceroAggregation, arguments: Sequence[pa.Array]) -> np.ndarray | None:
-    """Return the integer that each row adds to the leaf, int64 or uint64; None if not an integer."""
+    """Return the integer that each row adds to a leaf of the state, int64 or uint64: 1 or 0 for a count of values, 0
+    for NULL in a sum. None for sums of other types and other functions."""
     if leaf.argument is None:
         return None
     argument = arguments[leaf.argument]
@@ -126,7 +127,8 @@ def _by_kernels(
     The kernels walk the same tree as `_StateTree`, over plain values, and add in the same order."""
 
     def choose(keys: np.ndarray, valid: np.ndarray | None, largest: bool) -> np.ndarray:
-        """Return the row with the extreme key of each frame."""
+        """Return for each frame the row with its least (`largest`: greatest) key among the rows that `valid` marks; -1
+        for a frame without any."""
         return native_frames.extreme_rows(keys, valid, starts, ends, largest=largest)
 
     states = aggregate.states_of_extremes(arguments, choose)

@@ -123,10 +123,9 @@ def _pairs(
     *,
     gathers: bool,
 ) -> Iterator[pa.RecordBatch]:
-    """Return the pairs of the left rows, then those of the right rows without a partner that the join keeps.
-
-    `gathers` is for few rows of large tasks: those of all tasks are looked up, and what comes above is done for them,
-    at once."""
+    """Return the pairs of the left rows, then those of the right rows without a partner that the join keeps. `gathers`
+    is for tasks of which few rows remain: left rows of several tasks are then joined to one chunk and looked up at
+    once."""
 
     def chunks(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield left rows, as many at a time as are looked up together."""
@@ -169,7 +168,7 @@ def _join_on_disk(
         level: int,
         context: ExecutionContext,
     ) -> Iterator[pa.RecordBatch]:
-        """Join two partitions."""
+        """Return the pairs of two partitions, joined when the first is asked for."""
         return Deferred(lambda _: _joined(part, left, right, context, level))
 
     if node.right_keys and level < LEVELS_MAX:

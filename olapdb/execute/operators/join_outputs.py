@@ -39,8 +39,9 @@ class Wanted:
         return Wanted((self.columns | read) & names, (self.compact & names) - read)
 
     def of_right(self, join: Join, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the columns that are read of the right side's rows, those that may be in their compact form; its
-        keys have been read."""
+        """Return the right side's rows with the columns alone that the join's residual or anything above reads, those
+        that may be compact in their compact form. The join has evaluated its keys before. All columns for a join whose
+        rows must be whole."""
         if self.columns is None or not may_be_narrowed(join):
             return rows
         compared = _read_by((), join.residual)
@@ -61,14 +62,14 @@ EVERYTHING = Wanted()
 
 
 def may_be_narrowed(join: Join) -> bool:
-    """Return whether the join's pairs may lack columns: no side has rows that are held until its
-    end."""
+    """Return whether the join's pairs may lack columns that nothing reads: it is an INNER, LEFT or CROSS join and no
+    ASOF JOIN."""
     return join.kind in ("INNER", "LEFT", "CROSS") and join.strictness != "ASOF"
 
 
 def wanted_by(project: Project, compact: Collection[str]) -> Wanted:
-    """Return what a projection reads of its input; those of its columns that are in `compact` may
-    come in a compact form."""
+    """Return which columns a projection reads of its input. Those that it passes on unchanged under names in `compact`,
+    and does not read otherwise, may come in a compact form."""
     read = frozenset().union(*(columns_of(expression) for _, expression in project.expressions))
     computed = _read_by([e for _, e in project.expressions if not isinstance(e, ColumnRef)], None)
     unchanged = {
@@ -104,7 +105,8 @@ def _read_by(expressions: Sequence[Expression], residual: Expression | None) -> 
 
 
 def _compacted(column: pa.Array, *, may_code: bool) -> pa.Array:
-    """Return Decimals with 64 bits, texts as codes of a dictionary with `may_code`, others unchanged."""
+    """Return a column in its compact form: Decimals of up to 18 digits with 64 bits, texts as codes of a dictionary if
+    `may_code`; others unchanged."""
     if has_short_form(column.type):
         return shortened(column)
     return column.dictionary_encode() if may_code and pa.types.is_string(column.type) else column

@@ -109,12 +109,13 @@ class Joiner:
 
     @property
     def nbytes(self) -> int:
-        """Return the size without the lookup and the right side."""
+        """Return the bytes that the joiner holds, without those of the lookup and of the right side's rows."""
         return self._matched_right.nbytes + self._used_codes.nbytes
 
     @property
     def left_chunk_rows(self) -> int:
-        """Return how many left rows to look up at once."""
+        """Return the least number of left rows to look up at once: 1, or many where each look-up passes over the whole
+        right side."""
         if not self.lookup.rescans_for_each_batch:
             return 1
         return min(LEFT_ROWS_MAX, self._no_partner // 4)
@@ -251,6 +252,7 @@ class Joiner:
         """Yield the batch of each piece that has rows; in parallel if the join keeps no state."""
 
         def build(piece: tuple[int, int]) -> pa.RecordBatch:
+            """Return the batch of the pairs of the left rows start…stop."""
             return self._piece(matches, *piece)
 
         batches = map(build, pieces) if self.stateful else self._context.parallel(build, pieces)

@@ -53,15 +53,15 @@ def known_extremes(node: Aggregate, context: ExecutionContext) -> KnownGroups | 
     rows = sum(part.rows for part in parts)
 
     def groups(calls: Sequence[AggregateCall]) -> Iterator[Partial]:
-        """Yield the group of all rows."""
+        """Yield the one group of all rows, with the states of `calls`, from the parts' bounds."""
         yield Partial([], [_state(call, scan, known, rows) for call in calls], 1)
 
     return groups
 
 
 def _may_read_bounds(scan: Scan, context: ExecutionContext) -> bool:
-    """Return whether the scan has all rows of its table's parts, and need not read them: what views
-    write and prove comes from the rows themselves."""
+    """Return whether the parts' bounds may answer in place of their rows: the scan has no condition and combines no
+    rows, and it is not for a view, whose rows must be read themselves."""
     if not context.projections or context.snapshot is None or scan.table.id in context.blocks:
         return False
     return not (scan_conditions(scan) or (scan.final and scan.table.engine.combines))

@@ -126,8 +126,8 @@ def _limited_rows(node: Limit, scan: Scan, context: ExecutionContext) -> Iterato
 def _run(
     reader: _AddressReader, numbers: Sequence[int], context: ExecutionContext, share: int = 1
 ) -> Iterator[pa.RecordBatch]:
-    """Yield what the reader keeps of the tasks with these numbers. One in `share` rows of all tasks but the first
-    is expected to count."""
+    """Yield the batches that the reader keeps of the tasks with these numbers, in order. To decide whether threads pay,
+    each task but the first counts with one in `share` of its rows: a bound lets the reader skip most others."""
     rows = [sum(piece.rows for piece in reader.tasks[number]) for number in numbers]
     rows[1:] = [count // share for count in rows[1:]]
     return context.parallel_if_long(reader.read, numbers, rows)
@@ -289,12 +289,14 @@ class _KeyIntervals:
 
     @property
     def _best(self) -> pa.Array:
-        """Return the best value of each row group."""
+        """Return for each row group the value of the key that sorts first: the greatest for a descending key, else the
+        least."""
         return self.values.high if self.key.descending else self.values.low
 
     @property
     def _may_be_first(self) -> np.ndarray:
-        """Return whether a row group may have rows that precede all values, or unknown ones."""
+        """Return a mask of the row groups that must be read whatever the bound is: their values are unknown, or they
+        may have NULLs and the order puts these first."""
         unknown: np.ndarray = ~(self.values.known & self.values.has_values)
         return unknown | self.values.may_be_null if self.key.nulls_first else unknown
 
@@ -364,7 +366,7 @@ def _fetch(
     starts = np.flatnonzero(np.diff(numbers, prepend=-1))
 
     def read(segment: tuple[int, np.ndarray]) -> pa.RecordBatch:
-        """Return the rows of one task."""
+        """Return the rows of one task at positions; `segment` is the task's number and the positions."""
         number, rows = segment
         return read_rows(tasks[number], rows, sources, scan.table, context)
 

@@ -91,14 +91,14 @@ def limit_by_batches(
     key_types = [key.type for key in node.keys]
 
     def limited(buffer: RowBuffer, account: MemoryAccount) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a buffer that the LIMIT BY keeps."""
+        """Yield the rows of a buffer that OFFSET and LIMIT keep of each key, in the order of the buffer."""
         return _limited(node, buffer, context, account)
 
     with context.memory.account("LIMIT BY") as account:
         budget = SpillBudget("distinct", context, account)
 
         def is_too_large(buffer: RowBuffer, batch: pa.RecordBatch) -> bool:
-            """Return whether memory does not take one more batch."""
+            """Return whether memory would not take one more batch in the buffer."""
             return buffer.would_exceed(budget, batch, key_types)
 
         buffer = RowBuffer(node.schema, account)
@@ -154,9 +154,8 @@ def _limited(
 
 
 def _ranks_kept(node: LimitBy, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the first rank that is kept and the end of the kept ranks, for keys of so many rows.
-
-    A negative OFFSET drops the last rows, a negative LIMIT keeps the last of those that are left."""
+    """Return the first rank that is kept and the end of the kept ranks, for each key; `sizes` has the numbers of rows
+    of the keys. A negative OFFSET drops the last rows, a negative LIMIT keeps the last of those that are left."""
     first = np.minimum(max(node.offset, 0), sizes)
     end = sizes + min(node.offset, 0)
     if node.count < 0:

@@ -47,7 +47,7 @@ class Piece:
 
     @property
     def rows(self) -> int:
-        """Return the number of rows."""
+        """Return the number of rows in the piece."""
         return sum(self.group_rows)
 
 
@@ -80,12 +80,10 @@ def tasks_of(
     in_chain: bool = False,
     judged: bool = True,
 ) -> Iterator[Task]:
-    """Yield the parts' row groups in order, as tasks of about TASK_ROWS rows at first, which grow up to
-    `rows_max` (None: LARGE_TASK_ROWS), or are of so many from the second on where `in_chain`. Unless `judged`, which
-    lets the first one tell what rows cost, all are of so many. `row_bytes` is the size of a row of the columns that are
-    read.
-
-    A task has pieces of several parts only where these are small: reading them together copies them."""
+    """Yield the parts' row groups in order, as tasks of at most `rows_max` rows (None: LARGE_TASK_ROWS). The first
+    tasks have about TASK_ROWS rows and later ones grow; with `in_chain` only the first two are smaller, and none
+    without `judged`, which lets the first one tell what rows cost. `row_bytes` is the size of a row of the columns that
+    are read. A task has pieces of several parts only where these are small: reading them together copies them."""
     total_rows = sum(sum(part.group_rows) for part in parts)
     bytes_max = tuning.LARGE_TASK_BYTES
     if in_chain and context.memory.limit_bytes:  # what is made of tasks that wait is not accounted
@@ -118,8 +116,8 @@ def tasks_of(
 
 
 def has_much_to_decode(tasks: Sequence[Task], sources: Sequence[Source]) -> bool:
-    """Return whether the columns of so many rows must be decoded (`tuning.UNREAD_VALUES_MIN`) that it pays to begin
-    with threads: the column cache lacks them."""
+    """Return whether the column cache lacks at least `tuning.UNREAD_VALUES_MIN` values of the columns, so that it pays
+    to begin with threads."""
     pieces = [piece for task in tasks for piece in task if not piece.selection.part.inline]
     names = [source.name for source in sources if source.name != TASK_ROW]
     if sum(piece.rows for piece in pieces) * len(names) < tuning.UNREAD_VALUES_MIN:
@@ -180,15 +178,16 @@ class _TaskSize:
         self._tasks = 0
 
     def piece_rows(self, left: int) -> float:
-        """Return the rows at which the next piece of a part ends, of which so many rows are left: the pieces of a part
-        are about as large where they do not grow."""
+        """Return about how many rows the next piece of a part should have; `left` rows of the part are not yet in
+        pieces. Where tasks do not grow, these are divided into pieces of about one size."""
         if self._grows:
             return self.rows
         share = min(self.rows, max(self.left // self._threads, self._least))
         return left / math.ceil(left / max(share, 1))
 
     def count(self) -> None:
-        """Count a task of the present size."""
+        """Count one task of the present size, and raise the size for the next ones up to its limit: after the first
+        task, or where tasks grow after a task for each thread."""
         self._tasks += 1
         if not self._grows:
             share = _SECOND_TASK_FACTOR * self.rows if self._tasks == 1 else self._rows_max
@@ -198,8 +197,8 @@ class _TaskSize:
 
 
 def bytes_of_row(sizes: Mapping[str, int], first: Collection[str]) -> int:
-    """Return about how many bytes a row of a task takes in memory: the sizes of the columns `first`, and a share of
-    those of the others, which are read for few rows alone."""
+    """Return about how many bytes a row of a task takes in memory: the sizes of the columns in `first`, and a share of
+    the sizes of the other columns, since these are read for few of the rows."""
     read = sum(size for name, size in sizes.items() if name in first)
     return read + (sum(sizes.values()) - read) // tuning.LATE_TASK_FACTOR
 
@@ -355,11 +354,8 @@ def _joined(chunks: list[pa.Array]) -> pa.Array:
 
 
 def _same_type(arrays: list[pa.Array]) -> list[pa.Array]:
-    """Return the arrays, without their compact forms if the arrays differ in type, or have more values in their
-    dictionaries than rows.
-
-    Parts in the catalog have no compact forms.
-    """
+    """Return the arrays with one type, so that they can be joined: unchanged if their types agree, else without their
+    compact forms. Dictionaries that have more values than there are rows are decoded, too."""
     if any(is_short(array.type) for array in arrays):
         is_same = len({array.type for array in arrays}) == 1
         return arrays if is_same else [lengthened(array) for array in arrays]

@@ -68,7 +68,7 @@ class Partial:
         return replace(self, states=states)
 
     def with_lists(self) -> Partial:
-        """Return the partial with lists of codes in place of their marks."""
+        """Return the partial with sets of codes as lists in place of bits for each code; other states unchanged."""
         states = [
             coded_sets.listed(column) if is_coded_set(column) else column for column in self.states
         ]
@@ -104,10 +104,8 @@ def first_of_groups(keys: Sequence[pa.Array], groups: Factorised) -> list[pa.Arr
 
 
 def merging_bytes(nbytes: int, groups: int) -> int:
-    """Return the bytes that merging partials of so many bytes and groups needs: concatenated,
-    partitioned and merged columns.
-
-    Partitioned as in `group_codes`, and with some numbers for each group."""
+    """Return an estimate of the bytes that merging partials needs, which have `nbytes` and `groups` groups together:
+    concatenated, partitioned and merged columns, and some numbers for each group."""
     return MERGE_COPIES * nbytes + MERGE_BYTES_PER_GROUP * groups
 
 
@@ -167,7 +165,8 @@ def _of_one_dictionary(keys: list[pa.Array]) -> list[pa.Array]:
 
 
 def _elements_of_sets(partial: Partial) -> list[pa.Array]:
-    """Return the states of a partial, of sets their elements."""
+    """Return one column for each state of a partial: of a state that is a set of codes its elements, a dictionary; of
+    any other the state itself."""
     return [states.values if is_coded_set(states) else states for states in partial.states]
 
 

@@ -25,7 +25,7 @@ def project_batches(
     Columns of the child that are in `coded` may stay dictionaries."""
 
     def projected(batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return a batch of the projection's expressions over the batch."""
+        """Return the values of the projection's expressions for the rows of a batch."""
         columns = [
             batch.column(expression.name)
             if isinstance(expression, ColumnRef) and expression.name in coded

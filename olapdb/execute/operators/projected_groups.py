@@ -62,7 +62,7 @@ def projected_groups(node: Aggregate, context: ExecutionContext) -> KnownGroups 
             def groups(
                 task: Task, query: _ProjectedQuery = query, reader: TaskReader = reader
             ) -> Partial:
-                """Return the groups of one piece."""
+                """Return the groups that the projection's rows of one task have, with the states of `calls`."""
                 return query.partial(reader.read(task), calls, context)
 
             row_bytes = sum(map(bytes_of_value, query.scan.types))
@@ -108,7 +108,7 @@ def chosen_projections(
 
 
 def scan_below(node: Node) -> Scan | None:
-    """Return the scan below Projects, None if anything else is between or below."""
+    """Return the scan below any number of Projects, None if another node is between or below them."""
     while isinstance(node, Project):
         node = node.child
     return node if isinstance(node, Scan) else None

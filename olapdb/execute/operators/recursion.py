@@ -58,12 +58,13 @@ def working_batches(
 
 
 def _named(batch: pa.RecordBatch, node: nodes.RecursiveUnion) -> pa.RecordBatch:
-    """Return the batch with the names of the result."""
+    """Return the batch with its columns, by position, under the names of the recursion's result."""
     return pa.RecordBatch.from_arrays(batch.columns, schema=node.arrow_schema)
 
 
 def _reads(key: str) -> Callable[[nodes.Node], bool]:
-    """Return a function that says whether a plan reads the rows of this recursion."""
+    """Return a function that says whether a plan, or a subquery of it, reads the rows of the last step of the recursion
+    `key`."""
 
     def reads(root: nodes.Node) -> bool:
         """Return whether the plan reads the rows of the last step."""

@@ -61,7 +61,7 @@ def _from_the_end(
 def _all_but_last(
     child: Batches, count: int, context: ExecutionContext, account: MemoryAccount
 ) -> Batches:
-    """Yield all rows but the last `count`, each as soon as so many have followed it."""
+    """Yield all rows but the last `count`. Each row comes as soon as `count` rows have followed it."""
     held: deque[pa.RecordBatch] = deque()
     rows = 0
     for batch in child:
@@ -92,7 +92,8 @@ class _Last:
         self._rows = 0
 
     def of(self, child: Batches) -> Batches:
-        """Yield the last `_count` rows of the child, and the rows before them that tie with the first."""
+        """Yield the last `_count` rows of the child; with WITH TIES also the rows just before them that are equal to
+        the first of them in the sort keys."""
         for batch in child:
             self._context.check()
             if batch.num_rows:
@@ -146,7 +147,8 @@ class _Last:
 
 
 def _share(node: RelativeLimit, child: Batches, context: ExecutionContext) -> Batches:
-    """Yield the rows of a LIMIT or OFFSET that is a share of all rows, rounded up."""
+    """Yield the rows of a LIMIT or OFFSET that is a share, between 0 and 1, of all rows; the number of rows is rounded
+    up. Holds all rows."""
     schema = (*node.schema, Field(NUMBER, UINT64))
     by_number = (SortKey(ColumnRef(UINT64, NUMBER)),)
     total = 0

@@ -76,7 +76,8 @@ class RowFilter:
     def _by_ranges(
         self, batch: pa.RecordBatch, kept: pa.BooleanArray | None
     ) -> pa.BooleanArray | None:
-        """Return the mask; what keeps ranges is found by their kernel."""
+        """Return the mask that `mask` returns, with conditions that keep ranges or sets of integers judged together by
+        a kernel, the others one by one."""
         ranges, others = self._ranges
         sets, not_in_sets = self._sets
         if not sets:
@@ -94,8 +95,9 @@ class RowFilter:
 
     @cached_property
     def _sets(self) -> tuple[list[tuple[str, Members]], list[Expression]]:
-        """The columns whose values must be in a set of integers, each with the set, the smallest share first, and the
-        conditions that then are left of those without a range. The sets of several columns leave their condition."""
+        """The columns whose values must be in a set of integers, each with its set, the one that keeps the smallest
+        share first; and the conditions without a range that these sets do not replace. An IN over several columns stays
+        among the conditions."""
         sets: list[tuple[str, Members]] = []
         left = []
         for part in self._ranges[1]:
@@ -107,7 +109,7 @@ class RowFilter:
 
     @cached_property
     def _ranges(self) -> tuple[list[ValueRange], list[Expression]]:
-        """The ranges that conditions keep, one for a column, and the other conditions."""
+        """The ranges that conditions keep, merged to one for each column, and the conditions that are no range."""
         ranges_of_parts = [
             (part, range_of(part, self._context.environment)) for part in self._parts
         ]
@@ -139,7 +141,8 @@ class RowFilter:
     def _rest(
         self, parts: Sequence[Expression], batch: pa.RecordBatch, kept: pa.BooleanArray | None
     ) -> pa.BooleanArray | None:
-        """Return a mask of the rows of `kept` (None: all) that all of the conditions keep."""
+        """Return a mask of the rows of `kept` (None: all) that all conditions in `parts` keep, judged one after the
+        other. Once few rows are left, only these are evaluated. None without conditions and `kept`."""
         positions: np.ndarray | None = None
         remaining = batch
         for at, condition in enumerate(parts):

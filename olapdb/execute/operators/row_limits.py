@@ -70,7 +70,7 @@ def _check(count: int, what: str, setting: str, context: ExecutionContext) -> No
 
 
 def _of_bytes(setting: str) -> str:
-    """Return the name of the limit of bytes beside a limit of rows."""
+    """Return the name of the setting that limits bytes where `setting` limits rows."""
     return setting.replace("rows", "bytes")
 
 

@@ -42,7 +42,7 @@ class RunningBound:
         return expression.name if isinstance(expression, ColumnRef) else None
 
     def tighten(self, value: pa.Scalar) -> None:
-        """Replace the bound by this value if it is better."""
+        """Take this value as the bound if it sorts before the present one. NULL, NaN and nested values are ignored."""
         if not is_bound(value):
             return
         is_better = pc.greater if self._key.descending else pc.less

@@ -52,7 +52,8 @@ def _is_ordered(arrow: pa.DataType) -> bool:
 
 
 def _ranks(column: pa.Array, *, largest: bool) -> np.ndarray:
-    """Return the rank of each row's value, 0 for NULL; the extreme value has the highest rank."""
+    """Return the rank of each row's value, from 1, equal for equal values; the extreme value (the largest if `largest`,
+    else the least) has the highest rank, NULL has 0. int64."""
     valid = columns.validity(column)
     values = column if valid is None else column.drop_null()
     if is_short(values.type):

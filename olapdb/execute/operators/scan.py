@@ -133,7 +133,8 @@ def _part_batches(
     rows = [sum(piece.rows for piece in task) for task in tasks]
 
     def read(task: Task) -> Iterable[pa.RecordBatch]:
-        """Return the rows of a task; in batches for a view, and where the user wants them small."""
+        """Yield the rows of a task that meet the conditions, cut to batches: large ones if the consumer joins them and
+        max_block_size is not set low, else of a batch's rows."""
         batch = reader.read(task)
         if context.joins_batches and context.batch_rows >= BATCH_ROWS:
             return cut(batch, max(context.rows_at_once, tuning.SLOW_BATCH_ROWS))
@@ -161,11 +162,10 @@ def scan_tasks(
     *,
     in_chain: bool = False,
 ) -> Iterator[Task]:
-    """Prune parts and row groups by the scan's conditions; return what is left to read, in order, as tasks
-    of up to `rows_max` rows (None: `tasks_of` decides). `in_chain`: none of them is small for the sake of a first row.
-
-    The columns of the scan `later` can be read from the tasks too. Texts in `compact` are read as codes where
-    that is possible."""
+    """Prune parts and row groups by the scan's conditions; yield the rest in order, as tasks of up to `rows_max` rows
+    (None: `tasks_of` decides). With `in_chain` no task is made small to give a first row early. The tasks can also be
+    read by `later`, a scan of other columns of the table. Texts in `compact` are read as codes where that is
+    possible."""
     layout = layout_of_query(node.table, context.require_store().cache, context.environment)
     parts = live_parts(node, context)
     total, granules_total = len(parts), sum(max(p.granules, 1) for p in parts)
@@ -218,8 +218,8 @@ def _with_joint_dictionaries(
 def _rows_of_unread_texts(
     node: Scan, sources: Sequence[Source], chosen: Sequence[PartSelection]
 ) -> int | None:
-    """Return the most rows of a task that reads texts for the first time (`tuning.UNREAD_TEXT_BYTES`). None if it reads
-    none: a first read keeps no texts, so that a task uses the memory of the one before."""
+    """Return how many rows a task may have at most so that it reads about `tuning.UNREAD_TEXT_BYTES` of texts for the
+    first time. None if no text is read for the first time."""
     parts = [selection for selection in chosen if selection.groups is None or selection.groups]
     names = [
         source.name
@@ -249,10 +249,8 @@ def _row_bytes(
 
 
 def _is_of_another_table(condition: Expression, context: ExecutionContext) -> bool:
-    """Return whether a part of the condition compares constants and is false, as
-    `_table = 'other'` is where several tables are read as one.
-
-    One that fails decides nothing: it may be that no row needs it."""
+    """Return whether a conjunct of the condition compares constants and is false, as `_table = 'other'` is where
+    several tables are read as one. A comparison that fails is skipped: perhaps no row needs it."""
     for part in conjuncts(condition):
         if not isinstance(part, Call) or not all(isinstance(a, Constant) for a in part.arguments):
             continue
@@ -274,7 +272,8 @@ class TaskReader:
         shared: Collection[str] = (),
         bound: RunningBound | None = None,
     ) -> None:
-        """`bound`, on one of the node's columns, is a condition that comes after the others."""
+        """Prepare to read the columns and evaluate the conditions of the scan. `coded` and `shared` are as in
+        `scan_batches`. `bound`, on one of the node's columns, is a condition that is judged after the others."""
         self._node = node
         self._coded = coded
         self._output_codes = frozenset(coded).union(shared)
@@ -358,15 +357,16 @@ class TaskReader:
     def _remember(
         self, task: Task, reading: _Reading, done: int, keep: pa.BooleanArray | None
     ) -> None:
-        """Keep a mask for later queries if it is what all conditions leave: `done` steps have been applied."""
+        """Keep the mask `keep` for later queries if all of the scan's conditions have been applied, which `done`, the
+        number of applied steps, tells."""
         if done and done == reading.conditions and keep is not None and self._masks.may_know:
             self._masks.remember(task, keep)
 
     def _few(
         self, task: Task, reading: _Reading, batch: pa.RecordBatch, kept_rows: np.ndarray, done: int
     ) -> pa.RecordBatch:
-        """Return the rows of a task that the first `done` steps keep and the others do not drop: the other
-        columns are read for the former alone. `batch` has the columns read so far."""
+        """Return the rows of a task that all steps keep, where the first `done` steps have left few: `kept_rows` are
+        their positions. Columns that are not in `batch` yet are read for these rows alone."""
         table, context = self._node.table, self._context
         steps = reading.steps[done:]
         others = [s for step in steps for s in step.columns] + reading.others

@@ -54,8 +54,8 @@ def _top_rows(
     context: ExecutionContext,
     sorter: Sorter,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows that may be among the first `limit`, for the sorter, which is cut back to so
-    many again and again. Threads drop the others."""
+    """Yield the rows that may be among the first `limit`, for the sorter, which is cut back to its first `limit` rows
+    whenever it holds many more. Threads drop rows that sort after a bound, where they can."""
     top = _Top(node.keys, limit, context)
     with ExitStack() as stack:
         rows = begun(child, stack)
@@ -91,12 +91,14 @@ class _Top:
         """The number of rows from which on comparing all of their keys costs more than looking for a bound."""
 
     def learn(self, columns: Sequence[OrderColumn]) -> None:
-        """Take the keys of one row as a bound: as many rows as are wanted sort no later."""
+        """Take the sort keys of the first row of `columns` as bounds: at least `limit` rows sort no later than it. A
+        bound ends before the first key that is NULL, NaN or nested."""
         values = (column.values[0] for column in columns)
         self._bounds = tuple(itertools.takewhile(is_bound, values))
 
     def rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows of a batch that may be wanted, in their order, or the first ones of them, sorted."""
+        """Return the rows of a batch that may be among the first `limit` by the bounds known so far: all such rows in
+        their order, or, where these are many, the first `limit` of them, sorted."""
         bounds, context = self._bounds, self._context
         if bounds and batch.num_rows < self.many:
             batch = not_after(bounds[0], self._keys[0], batch, context)
@@ -120,8 +122,8 @@ class _Top:
 
 
 def _rows_within_all(columns: Sequence[OrderColumn], bounds: Sequence[pa.Scalar]) -> np.ndarray:
-    """Return the positions of rows, ascending, without those that sort after the bounds of the columns; some of these
-    may be left behind a column with NULLs, or of floats."""
+    """Return the positions of rows, ascending, that do not sort after the bounds, compared key by key. Behind a key
+    that is a float or has NULLs the further keys are not compared, so that some later rows may stay."""
     values, bound = columns[0].values, bounds[0]
     if len(bounds) == 1 or values.null_count or pa.types.is_floating(values.type):
         return rows_within(columns[0], bound)
@@ -143,7 +145,7 @@ def not_after(
 
 
 def _taken(batch: pa.RecordBatch, positions: np.ndarray) -> pa.RecordBatch:
-    """Return the rows at positions, which are all different."""
+    """Return the rows of a batch at positions, none of which occurs twice, in the order of the positions."""
     return batch if len(positions) == batch.num_rows else take_rows(batch, from_numpy(positions))
 
 

@@ -63,8 +63,8 @@ def answer_subqueries(node: nodes.Node, context: ExecutionContext, run_node: Run
 def forget_answers(
     root: nodes.Node, context: ExecutionContext, changed: Callable[[nodes.Node], bool]
 ) -> None:
-    """Forget the answers of the subqueries of `root` whose plans `changed` says to read other rows
-    now."""
+    """Forget the answers of those subqueries and dictionaries of `root` for whose plans `changed` is true: they read
+    other rows now. Their memory is no longer counted."""
     for expression in all_expressions(root):
         if isinstance(expression, ScalarSubquery | InSubquery | DictionaryCall) and changed(
             expression.plan

@@ -106,7 +106,8 @@ class _Selected:
 
     @staticmethod
     def from_parts(parts: Sequence[Part], selected: Sequence[PartSelection]) -> _Selected:
-        """Return what was left of the parts."""
+        """Return the selections as positions among `parts`, without readers, so that they can be kept for later
+        queries."""
         positions = {part.id: at for at, part in enumerate(parts)}
         return _Selected(
             tuple((positions[s.part.id], s.groups, s.group_rows, s.group_offsets) for s in selected)
@@ -115,7 +116,8 @@ class _Selected:
     def of(
         self, parts: Sequence[Part], reader: Callable[[Part], PartReader]
     ) -> list[PartSelection]:
-        """Return the selection, with new readers."""
+        """Return the kept selections for the same parts, each with the new reader that `reader` returns for its
+        part."""
         return [
             PartSelection(parts[at], reader(parts[at]), groups, rows, offsets)
             for at, groups, rows, offsets in self.parts
@@ -130,8 +132,8 @@ _KEPT_CONSTANT_BYTES_MAX = 1024
 
 
 def is_constant_for_parts(expression: Expression) -> bool:
-    """Return whether what an expression tells of immutable parts never changes, and it is small enough to be
-    kept."""
+    """Return whether an expression (without its children) gives the same for a row of a part in every query, and is
+    small enough to be part of a key that is kept."""
     match expression:
         case Call():
             return expression.function.volatility == "pure"
@@ -191,8 +193,9 @@ class Selector:
         return GranuleSelection(tuple(selected), len(parts), granules_total)
 
     def _selection_key(self, parts: Sequence[Part]) -> Hashable | None:
-        """Return the key of what this condition leaves of the parts, which never change. None where that depends
-        on more: on subqueries, on the time of the query, on skip indexes and their settings."""
+        """Return the key under which the selection of these parts is kept for later queries. None where the selection
+        depends on more than parts and conditions: on subqueries, the time of the query, skip indexes and their
+        settings."""
         condition, table = self._condition, self._scan.table
         restricted = self._only_columns is not None or self._only_indexes is not None
         if table.indexes or restricted or not self._partitions:
@@ -288,7 +291,7 @@ class Selector:
             list(self._context.parallel_if_slow(self._whole, unread))
 
     def _whole(self, part: Part) -> PartSelection:
-        """Return the selection of a whole part."""
+        """Return a selection of all row groups of a part."""
         reader = self._reader(part)
         if not _has_groups(part):
             return PartSelection(part, reader, None, (part.rows,), (0,))
@@ -297,7 +300,7 @@ class Selector:
         return PartSelection(part, reader, None, rows, offsets)
 
     def _reader(self, part: Part) -> PartReader:
-        """Return a reader of a part."""
+        """Return a new reader of the part, of the scan's table."""
         context = self._context
         return PartReader(
             context.require_store(),

@@ -25,7 +25,8 @@ def asked_of_map(condition: Expression, indexed: Expression) -> Expression:
 
 
 def _asked(condition: Expression, indexed: Call, entries: Expression) -> Expression:
-    """Return a condition on the keys or values of `entries` that `condition` implies."""
+    """Return a condition that `condition` implies, with `has(mapKeys(m), key)` or `has(mapValues(m), value)` in place
+    of conditions on the map `entries`; other conditions unchanged."""
     keys = indexed.name == "mapKeys"
     match condition:
         case Call(name="and" | "or" as name, arguments=arguments):
@@ -59,7 +60,8 @@ def _asked(condition: Expression, indexed: Call, entries: Expression) -> Express
 
 
 def _is_no_default(value: Constant) -> bool:
-    """Return whether the constant is a text or whole number, and not what a missing key has."""
+    """Return whether the constant is a text or a whole number other than '' and 0, the values that a missing key
+    has."""
     if not value.value.is_valid:
         return False
     plain = value.value.as_py()

@@ -80,8 +80,8 @@ def select_projection(
     parts: Sequence[Part],
     context: ExecutionContext,
 ) -> dict[str, PartSelection]:
-    """Return what to read of the projection by part, for the parts that have it. `scan` and
-    `condition` read the columns of its shape."""
+    """Return by part id the row groups to read of the projection, for the parts that have it; none of them where no row
+    can match. `scan` and `condition` read the projection's columns."""
     readers = {}
     for part in parts:
         reader = projection_reader(bound, part, context)

@@ -53,15 +53,17 @@ def index_names(text: str) -> list[str]:
 def conditions_on(
     index: SkipIndex, index_expression: Expression, conjuncts: Sequence[Expression]
 ) -> tuple[Expression, ...]:
-    """Return what the conjuncts ask for at least, where it is pure and reads only the index's
-    expression, replaced by one column, or what its preprocessor makes of it, replaced by another."""
+    """Return the conditions of a query that an index can judge. Each is implied by a conjunct, is pure, and reads one
+    column INDEXED in place of the index's expression, or PREPROCESSED in place of what its preprocessor makes of it; of
+    a tuple a column for each element."""
     column = ColumnRef(index_expression.type, INDEXED)
     processed = preprocessed_column(index, index_expression)
     elements = tuple_elements(index_expression)
     columns = [ColumnRef(element.type, _element(n)) for n, element in enumerate(elements)]
 
     def replaced(part: Expression) -> Expression | None:
-        """Return a column for the index's expression, preprocessed or not, else None."""
+        """Return the column that stands for the index's expression, for what its preprocessor makes of it, or for an
+        element of it; None for any other expression."""
         if part == processed and part != index_expression:
             return ColumnRef(processed.type, PREPROCESSED)
         if part in elements:

@@ -57,7 +57,7 @@ def _alternatives(index: SkipIndex, condition: Expression) -> Sequence[np.ndarra
 
 
 def _of_pattern(index: SkipIndex, pattern: bytes) -> np.ndarray:
-    """Return the hashes that a text which is LIKE the pattern has."""
+    """Return the hashes that each text which is LIKE the pattern has in a filter."""
     hashes = [np.empty(0, np.uint64)]
     for fragment, from_start, to_end in like_fragments(pattern):
         hashes.append(hashes_of_fragment(index, fragment, from_start=from_start, to_end=to_end))

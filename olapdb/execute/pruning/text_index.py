@@ -165,11 +165,9 @@ class TextCondition:
     def _each_whole(
         self, column: Expression, texts: Sequence[bytes | None]
     ) -> Sequence[np.ndarray] | None:
-        """Return the granules that may have each text as a value of the column, or an element.
-
-        None if one of them is unknown or has no tokens. A FixedString ends with zeros, which belong
-        to the last piece that some tokenizers and preprocessors make.
-        """
+        """Return a mask of granules for each text: those that may have it as a value of the column, or as an element of
+        an array. None if one of the texts is unknown or has no tokens. A FixedString ends with zeros, which belong to
+        the last piece that some tokenizers and preprocessors make."""
         if not isinstance(column, ColumnRef):
             return None
         inner = plain(column.type)
@@ -191,7 +189,7 @@ class TextCondition:
         return granules
 
     def _each_fragment(self, texts: Sequence[bytes | None]) -> Sequence[np.ndarray] | None:
-        """Return the granules that may have a text which contains each of these; None if one of them
+        """Return a mask of granules for each text: those that may have a text which contains it. None if one of them
         tells nothing."""
         granules: list[np.ndarray] = []
         for text in texts:
@@ -202,8 +200,8 @@ class TextCondition:
         return granules
 
     def _patterns(self, patterns: Sequence[bytes | None]) -> Sequence[np.ndarray] | None:
-        """Return the granules that may have a text which matches each of the regular expressions;
-        None if one of them tells nothing."""
+        """Return a mask of granules for each of the regular expressions: those that may have a text which matches it.
+        None if one of the patterns tells nothing."""
         granules: list[np.ndarray] = []
         for pattern in patterns:
             runs = None if pattern is None else literal_runs(pattern)
@@ -216,8 +214,8 @@ class TextCondition:
     def _fragments(
         self, fragments: Iterable[tuple[bytes | None, bool, bool]]
     ) -> Sequence[np.ndarray] | None:
-        """Return the granules that may have a text with all of the fragments, each with whether it
-        is at the text's start and end; None if they tell nothing."""
+        """Return one mask, in a list, of the granules that may have a text with all of the fragments. Each fragment is
+        (text, whether it is at the text's start, whether at its end). None if they tell nothing."""
         masks: list[np.ndarray] = []
         for fragment, starts, ends in fragments:
             text = self._part(fragment)
@@ -233,11 +231,9 @@ class TextCondition:
     def _folded_parts(
         self, fragments: Iterable[tuple[bytes, bool, bool]]
     ) -> Sequence[np.ndarray] | None:
-        """Return the granules that may have a text with all of these words or parts of words, in
-        any case; None if they tell nothing.
-
-        Only ASCII is folded. K and S are not alone: other characters have them as lower case.
-        """
+        """Return one mask, in a list, of the granules that may have a text with all of these words or parts of words,
+        whatever the case of their letters; None if they tell nothing. Only ASCII is folded. K and S are left out: other
+        characters have them as lower case."""
         if self._tokenizer.name != "splitByNonAlpha":
             return None
         words = [text.lower() for text, _, _ in fragments if _FOLDED_WORD.fullmatch(text)]
@@ -249,7 +245,8 @@ class TextCondition:
 
     @property
     def _is_bytewise(self) -> bool:
-        """Return whether a part of a text is a part of what the index has of it."""
+        """Return whether the index has each part of a text at the same place in the preprocessed text: preprocessing
+        changes characters one by one, or the text is preprocessed already."""
         return not self._raw or is_bytewise(self._definition)
 
     def _part(self, text: bytes | None) -> bytes | None:
@@ -275,7 +272,7 @@ def literal_runs(pattern: bytes) -> list[bytes] | None:
     at = 0
 
     def end_run() -> None:
-        """Keep the run so far, and begin another one."""
+        """Append the run of literal bytes read so far to the result, and begin another one."""
         runs.append(bytes(run))
         run.clear()
 

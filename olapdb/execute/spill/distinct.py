@@ -117,7 +117,7 @@ def _distinct(
 
 
 def _is_too_large(seen: SeenRows, keys: Sequence[pa.Array], budget: SpillBudget) -> bool:
-    """Return whether one more batch needs more than the memory."""
+    """Return whether finding new rows of one more batch would need more than the memory of the operator."""
     more_bytes = sum(key.nbytes for key in keys)
     return budget.is_exceeded(seen.nbytes + more_bytes, seen.needed_bytes(keys))
 

@@ -61,9 +61,8 @@ class GroupMerger:
         return self._partitions is not None
 
     def add(self, partial: Partial) -> None:
-        """Add a partial. Merges, or writes to disk, what there is if memory does not take more.
-
-        Raises MemoryLimitExceeded if it may not spill, or if one group alone needs too much."""
+        """Add a partial. If memory does not take it, first merge the partials that are there, or write them to disk.
+        Raises MemoryLimitExceeded if this may not spill, or if one group alone needs too much."""
         if not partial.groups:
             return
         if self._partials and self._is_too_large(partial):
@@ -95,12 +94,12 @@ class GroupMerger:
 
     @property
     def rows(self) -> int:
-        """Return the groups of the partials in memory."""
+        """Return the number of groups in the partials in memory."""
         return self._groups
 
     @property
     def nbytes(self) -> int:
-        """Return the size of the partials in memory."""
+        """Return the bytes of the partials in memory."""
         return self._nbytes
 
     def clear(self) -> None:
@@ -197,7 +196,7 @@ class GroupMerger:
             (small if fits else large).append(number)
 
         def merge(number: int) -> Partial:
-            """Return the groups of a small partition."""
+            """Return the merged groups of partition `number`, which is small."""
             return merge_partials(list(self._read(partitions, number)), self._calls, 1)
 
         if small:

@@ -57,7 +57,7 @@ def join_partitions(
         left_rows = _partitioned(node.left_keys, node.right_keys, left, file, context, level)
 
         def pairs(number: int, context: ExecutionContext) -> Batches:
-            """Return the pairs of a partition."""
+            """Return the pairs of the left and right rows of partition `number`."""
             ours = left_rows.read(number, context.batch_rows)
             theirs = right_rows.read(number, context.batch_rows)
             return join(node, ours, theirs, level + 1, context)
@@ -120,8 +120,8 @@ def _row_bytes(rows: PartitionedRows) -> int:
 
 
 def _needed_bytes(node: Join, right_rows: PartitionedRows, number: int) -> int:
-    """Return the bytes that joining a right partition takes at most, as `RowBuffer.would_exceed` counts them, and
-    those of what the join keeps for each row."""
+    """Return the most bytes that joining a right partition takes: the rows twice, their hashing, and some bytes that
+    the join keeps for each row."""
     rows, nbytes = right_rows.rows(number), right_rows.nbytes(number)
     key_types = [key.type.arrow for key in node.right_keys]
     kept = ROW_BYTES * (rows + 1)
@@ -140,7 +140,8 @@ def _partitioned(
     partitions = PartitionedRows(file, level)
 
     def values(batch: pa.RecordBatch) -> Sequence[pa.Array]:
-        """Return the keys of a batch."""
+        """Return the keys of a batch's rows, cast to the Arrow types of the right keys, so that equal keys have equal
+        hashes."""
         values_of_keys = [
             evaluate_array(key, batch, context.environment, context.subqueries) for key in keys
         ]
@@ -271,7 +272,7 @@ def _left_alone(
         return
 
     def kept() -> Batches:
-        """Yield the left rows with, or without, a partner."""
+        """Yield the left rows that have a partner (SEMI), or that have none (ANTI, LEFT and FULL)."""
         first = 1
         for extent in extents:
             has_partner = is_matched[first : first + extent.rows]

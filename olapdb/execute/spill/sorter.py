@@ -77,12 +77,12 @@ class Sorter:
 
     @property
     def rows(self) -> int:
-        """Return the rows in memory."""
+        """Return the number of rows in memory."""
         return self._buffer.rows
 
     @property
     def spilled(self) -> bool:
-        """Return whether rows are on disk."""
+        """Return whether any rows are on disk."""
         return bool(self._runs)
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -106,8 +106,8 @@ class Sorter:
         buffer.add(batch)
 
     def cut_back(self) -> pa.RecordBatch | None:
-        """Keep only the first rows in memory, `limit` of them; return the last one, or None where
-        there is none. Call it only while no row is on disk."""
+        """Sort the rows in memory and keep only the first `limit` of them. Return the last of these as a batch of one
+        row, None if there are none. Call it only while no row is on disk."""
         top = []
         for batch in self._sorted_in_memory():
             self._account.grow(batch.nbytes)
@@ -209,7 +209,7 @@ class Sorter:
         ]
 
     def _taken(self, rows: pa.RecordBatch, order: pa.Array) -> Iterator[pa.RecordBatch]:
-        """Yield the rows at the positions, some at a time."""
+        """Yield the rows at the positions, in their order, in batches of at most a batch's rows."""
         for start in range(0, len(order), self._context.batch_rows):
             self._context.check()
             yield rows.take(order.slice(start, self._context.batch_rows))
@@ -270,7 +270,8 @@ class Sorter:
             cursors = [cursor for cursor in cursors if cursor.advance()]
 
     def _counts(self, cursors: Sequence[_Cursor]) -> list[int]:
-        """Return how many rows of each block come up to the first of the blocks' last rows."""
+        """Return for each block how many of its rows can be merged now: those up to the least of the last rows of
+        blocks that others of their run follow."""
         if not any(cursor.has_more for cursor in cursors):
             return [cursor.block.num_rows for cursor in cursors]
         lasts = [cursor.block.slice(cursor.block.num_rows - 1) for cursor in cursors]
@@ -373,7 +374,7 @@ class _Cursor:
 
     @property
     def has_more(self) -> bool:
-        """Return whether blocks follow this one."""
+        """Return whether further blocks of the run follow the present one."""
         return self._left > 0
 
     def take(self, rows: int) -> pa.RecordBatch:

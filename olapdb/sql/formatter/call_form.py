@@ -55,7 +55,8 @@ def _with_source(query: nodes.Query) -> nodes.Query:
 
 
 def _change(node: nodes.Node) -> nodes.Node | None:
-    """Return what is shown for a node; None to go on with its children."""
+    """Return the node to show in place of a node: operators and literals as calls; None to show it itself with its
+    children changed."""
     match node:
         case nodes.Select():
             return rewrite_children(_with_source(node), _change)
@@ -107,7 +108,7 @@ def _calls(name: str, *arguments: nodes.Expression) -> nodes.Function:
 
 
 def _typed(value: nodes.Expression, type_name: str) -> nodes.Function:
-    """Return a value with the type that it alone does not tell."""
+    """Return `CAST(value, type)` as a call, for a literal whose text does not tell its type."""
     return nodes.Function(f"_CAST{_MARK}", (value, nodes.Literal(type_name)))
 
 

@@ -77,7 +77,8 @@ def _set_operation(node: nodes.SetOperation) -> list[str]:
 
 
 def _chain(node: nodes.SetOperation) -> tuple[list[nodes.Query], list[str]]:
-    """Return the branches of equal operators and what stands between them."""
+    """Return the branches of nested set operations of the same kind from left to right, and the operator between each
+    two."""
     operator = f"{node.operator} {node.mode}".rstrip()
     left = node.left
     if (
@@ -104,7 +105,7 @@ def _binds_alike(node: nodes.SetOperation, branch: nodes.SetOperation, at: int) 
 
 
 def _select(node: nodes.Select) -> list[str]:
-    """Return the clauses of a SELECT."""
+    """Return the clauses of a SELECT, each as text of one or more lines."""
     lines = _with(node.with_items, node.recursive)
     word = "SELECT DISTINCT" if node.distinct and not node.distinct_on else "SELECT"
     lines.append(in_list(word, [show(column) for column in node.columns]))
@@ -154,7 +155,7 @@ def _grouping(node: nodes.Select) -> list[str]:
 
 
 def _ordering(node: nodes.Select) -> list[str]:
-    """Return ORDER BY and INTERPOLATE."""
+    """Return ORDER BY and INTERPOLATE as lines, each only if there is one."""
     lines: list[str] = []
     if isinstance(node.order_by, nodes.OrderByAll):
         text = f"ORDER BY ALL {'DESC' if node.order_by.descending else 'ASC'}"

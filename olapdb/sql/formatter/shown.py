@@ -22,7 +22,7 @@ FormatQuery = Callable[[nodes.Query], str]
 
 
 def indented(text: str) -> str:
-    """Return the text with each line moved to the right."""
+    """Return the text with each line moved to the right by `INDENT`."""
     return INDENT + text.replace("\n", "\n" + INDENT)
 
 
@@ -156,8 +156,7 @@ class _Shown:
         return self._marker(text + "".join(f" APPLY {self._applied(f)}" for f in node.applied))
 
     def _applied(self, function: nodes.Lambda) -> str:
-        """Return what APPLY applies: the name of a function, as the parser made a lambda of it, or a
-        lambda."""
+        """Return the text behind APPLY: the name of the function with its parameters, or a lambda as it was written."""
         match function.body:
             case nodes.Function(arguments=(nodes.Identifier(parts=parts),)) as call if (
                 parts == function.arguments

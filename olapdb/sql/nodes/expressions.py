@@ -189,7 +189,7 @@ class In(Expression):
 
     @property
     def function(self) -> str:
-        """Return the name of the function that this is."""
+        """Return the name of the function that the operator means, such as `notIn` or `globalIn`."""
         name = "notIn" if self.negated else "in"
         return f"global{name[0].upper()}{name[1:]}" if self.is_global else name
 

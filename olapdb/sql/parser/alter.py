@@ -308,7 +308,7 @@ def _parse_update(cursor: TokenCursor, position: Position) -> nodes.UpdateWhere:
 
 
 def _parse_modify(cursor: TokenCursor, position: Position) -> nodes.AlterAction | None:
-    """Parse what MODIFY changes; None for a kind in `_OTHER_MODIFIED`."""
+    """Parse the action behind MODIFY; None for a kind in `_OTHER_MODIFIED`, which olapdb does not have."""
     if cursor.take("COLUMN"):
         return _parse_modify_column(cursor)
     if cursor.take("ORDER", "BY"):

@@ -185,6 +185,7 @@ def _years(value: nodes.Expression, count: int, position: Position) -> nodes.Fun
     """Return the number of a date's decade, or of the century or millennium, the first of which is 1."""
 
     def call(name: str, argument: nodes.Expression, number: int) -> nodes.Function:
+        """Return the call `name(argument, number)`."""
         return nodes.Function(
             name, (argument, nodes.Literal(number, str(number))), position=position
         )

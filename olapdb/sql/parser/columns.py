@@ -47,7 +47,8 @@ class TableElements:
 
 
 def parse_table_elements(cursor: TokenCursor) -> TableElements:
-    """Parse from the opening parenthesis to behind the closing one; a comma may trail."""
+    """Parse the list of columns, indexes, projections, constraints and PRIMARY KEY of a table, from its opening
+    parenthesis to behind the closing one; a comma may trail."""
     cursor.expect("(")
     elements = TableElements()
     primary_columns: list[nodes.Expression] = []

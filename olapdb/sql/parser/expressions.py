@@ -171,7 +171,8 @@ def _aggregated(
 
 
 def _only_value(position: Position | None) -> nodes.Function:
-    """Return the value of `*` if there is one only, else NULL."""
+    """Return the expression `if(uniqExact(*) = 1, any(*), NULL)`: the value of `*` if all rows have the same, else
+    NULL."""
     star = nodes.Star(position=position)
     single = nodes.Function(
         "equals", (nodes.Function("uniqExact", (star,)), nodes.Literal(1, "1")), position=position

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def words(text: str) -> frozenset[str]:
-    """Split a text into a set of words."""
+    """Return the set of the words that blanks separate in a text."""
     return frozenset(text.split())
 
 

@@ -132,7 +132,7 @@ def _over(query: nodes.Query, *columns: nodes.Expression) -> nodes.Select:
 
 
 def _row_if(flag: str) -> nodes.Expression:
-    """Return the number of the row if the flag is set, else 0."""
+    """Return the expression `if(flag, row number, 0)`."""
     return _call("if", _name(flag), _name(_ROW), _number(0))
 
 

@@ -82,7 +82,7 @@ def _parse_columns(cursor: TokenCursor) -> tuple[nodes.Expression, ...]:
 
 
 def _parse_assignment(cursor: TokenCursor) -> nodes.Alias:
-    """Parse `column = expression` as what REPLACE has, `expression AS column`."""
+    """Parse `column = expression`; return it as the Alias `expression AS column`, as in REPLACE."""
     position = cursor.position()
     name = cursor.identifier("a column")
     cursor.expect("=")

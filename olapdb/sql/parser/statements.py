@@ -85,9 +85,8 @@ def _refuse_bare_words(cursor: TokenCursor, start: int, error: Error) -> None:
 
 
 def _parse_expressions(cursor: TokenCursor) -> nodes.Query:
-    """Parse a query whose SELECT is left out, as in `1 + 1` (ClickHouse: implicit_select).
-
-    What is no such query is no statement: the error says so, at its first token."""
+    """Parse a query whose SELECT is left out, as in `1 + 1` (ClickHouse: implicit_select). Raises SyntaxError at the
+    first token if the text is no such query."""
     error = cursor.expected("a statement")
     if cursor.ended:
         raise error
@@ -141,7 +140,7 @@ def _parse_output(cursor: TokenCursor, statement: nodes.Statement) -> nodes.Stat
 
 
 def _query_inside(statement: nodes.Statement) -> nodes.Node | None:
-    """Return what DESCRIBE or EXPLAIN is about; None for other statements."""
+    """Return the query or table that DESCRIBE or the statement that EXPLAIN is about; None for other statements."""
     if isinstance(statement, nodes.Explain):
         return statement.statement
     return statement.query if isinstance(statement, nodes.Describe) else None

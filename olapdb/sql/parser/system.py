@@ -263,7 +263,8 @@ def _parse_cache(cursor: TokenCursor, start: int) -> System | None:
 
 
 def _parse_command(cursor: TokenCursor, command: str, takes: str, start: int) -> System:
-    """Parse what `command` takes (see `_COMMANDS`); SYSTEM is token number `start`."""
+    """Parse the arguments that `command` takes, in the form `takes` (see `_COMMANDS`); SYSTEM is token number
+    `start`."""
     position = cursor.position(cursor.tokens[start])
     clauses.refuse_on_cluster(cursor, creates=True)
     if takes == "names":

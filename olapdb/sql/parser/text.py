@@ -122,7 +122,7 @@ def _parse_whole(text: str, parse_part: Callable[[TokenCursor], Parsed]) -> Pars
 
 
 def _skip_blank(text: str, at: int) -> int:
-    """Return where white space and comments from `at` on end."""
+    """Return the offset behind the white space and comments that begin at `at`."""
     match = _BLANK.match(text, at)
     return at if match is None else match.end()
 
@@ -217,7 +217,8 @@ def _with_input(query: nodes.Query, format_name: str, rows: str) -> nodes.Query:
     """Return the query with its input(structure) as format(name, structure, data)."""
 
     def change(node: nodes.Node) -> nodes.Node | None:
-        """Return format() for input(), None for all else."""
+        """Return the table function format(name, structure, rows) in place of input(structure); None for other
+        nodes."""
         if not isinstance(node, nodes.TableFunction) or node.name.lower() != "input":
             return None
         given = (nodes.Literal(format_name), *node.arguments, nodes.Literal(rows))

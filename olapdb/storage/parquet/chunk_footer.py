@@ -135,12 +135,12 @@ def _list(kind: int, size: int) -> bytes:
 
 
 def _binary(value: bytes) -> bytes:
-    """Encode bytes behind their number."""
+    """Encode bytes with their number before them."""
     return varint(len(value)) + value
 
 
 def _column_start(facts: ChunkFacts) -> bytes:
-    """Encode the metadata of a column up to the sizes of its pages."""
+    """Encode the first fields of the metadata of a column, up to and including the sizes of its pages."""
     encodings = [facts.encoding, RLE]
     if facts.dictionary_bytes:
         encodings.append(PLAIN)
@@ -201,6 +201,6 @@ def _column_index(facts: ChunkFacts) -> bytes | None:
 
 
 def _offset_index(offset: int, stored_bytes: int) -> bytes:
-    """Encode where the only data page is."""
+    """Encode the offset index of a column with one data page: where it is and its bytes."""
     place = _field(1, I64) + integer(offset) + _field(1, I32) + integer(stored_bytes)
     return _field(1, _LIST) + list_header(1) + place + _field(1, I64) + integer(0) + b"\0\0"

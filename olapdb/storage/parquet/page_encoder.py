@@ -107,7 +107,8 @@ class PageEncoder:
     def encode(
         self, rows: pa.Table, row_group_size: int, memory: pa.Buffer
     ) -> EncodedStretch | None:
-        """Encode rows in row groups of so many. None if Arrow has to do it, for texts that are too long."""
+        """Encode rows in row groups of `row_group_size` rows; the pages begin in `memory`. None where a row group has
+        so many bytes of text that Arrow has to write it."""
         starts = range(0, rows.num_rows, row_group_size)
         pages = _Pages(memory)
         own: list[list[ChunkFooter | None]] = [[] for _ in starts]
@@ -152,8 +153,8 @@ class PageEncoder:
     def _by_arrow(
         self, rows: pa.Table, row_group_size: int, offset: int, pieces: list[pa.Buffer]
     ) -> list[list[ChunkFooter]]:
-        """Encode the columns that no kernel knows, append their pages to `pieces`, and return what the footer says of each
-        leaf column of each row group: their pages begin at `offset`."""
+        """Encode by Arrow the columns that no kernel knows, and append their pages, which begin at `offset` in the
+        file, to `pieces`. Return for each row group the footer's bytes of each of their leaf columns."""
         if not len(self._others):
             return []
         options = {k: v for k, v in self._options.items() if k != "sorting_columns"}
@@ -183,7 +184,7 @@ class _Pages:
         self._used = 0
 
     def add(self, array: pa.Array, name: str, form: ColumnForm) -> ChunkFooter:
-        """Append a column of a row group; return what the footer says of it."""
+        """Append the pages of a column of a row group; return the footer's bytes of the column."""
         encode_array = encoding.encode_numbers if form.width else encoding.encode_texts
         chunk = encode_array(array, form.form, self._room[self._used :])
         while chunk is None:
@@ -208,7 +209,7 @@ class _Pages:
         return chunk_footer(facts)
 
     def buffer(self) -> pa.Buffer:
-        """Return the pages."""
+        """Return the pages appended so far, as one buffer."""
         return self.memory.slice(0, self._used)
 
     def _grow(self) -> None:
@@ -294,8 +295,8 @@ def _one_array(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _of_arrow(file: pa.Buffer, chunk: tuple[Template, int, int, int], shift: int) -> ChunkFooter:
-    """Return what the footer says of a leaf column that Arrow's writer encoded, with its pages moved by `shift` bytes, and
-    its page indexes, which lie in the file."""
+    """Return the footer's bytes, page indexes included, of a leaf column that Arrow's writer encoded in `file`, with
+    its pages moved by `shift` bytes."""
     template, stored_bytes, page_bytes, start = chunk
     moved: Template = []
     indexes: dict[str, bytes] = {}
@@ -324,14 +325,15 @@ def _of_arrow(file: pa.Buffer, chunk: tuple[Template, int, int, int], shift: int
 
 
 def _leaves(arrow: pa.DataType) -> int:
-    """Return how many leaf columns Parquet has for a column."""
+    """Return the number of leaf columns in Parquet of a column of this type."""
     if pa.types.is_nested(arrow):
         return sum(_leaves(arrow.field(at).type) for at in range(arrow.num_fields))
     return 1
 
 
 def _head(schema: pa.Schema, options: Mapping[str, object]) -> Footer:
-    """Return the footer of a file without rows: it says what all files of the schema say."""
+    """Return the footer of a file of the schema without rows: schema, writer and key-value metadata, which are the same
+    in all files of the schema."""
     sink = pa.BufferOutputStream()
     pq.ParquetWriter(sink, schema, **options).close()
     file = sink.getvalue()

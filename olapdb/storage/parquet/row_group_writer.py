@@ -339,8 +339,7 @@ def _encoded(text: str | bytes) -> bytes:
 
 
 def _numbers(template: Template) -> Iterator[Number]:
-    """Yield the items of a template that are replaceable numbers, in its order; the others are
-    bytes."""
+    """Yield the replaceable numbers of a template in their order; its fixed bytes are left out."""
     return (item for item in template if isinstance(item, Number))
 
 
@@ -364,8 +363,8 @@ class _Places:
         self._places = {_COLUMN_INDEX: column_indexes, _OFFSET_INDEX: offset_indexes}
 
     def of(self, template: Template, shift: int, before: int) -> Template:
-        """Return a row group's template with its pages moved by `shift` bytes and its ordinal
-        raised by `before`. Its page indexes get the next places."""
+        """Return a row group's template with its pages moved by `shift` bytes and its ordinal raised by `before`, the
+        number of row groups before. Its page indexes get the next offsets and lengths of `_places`."""
         length = 0
         shifted: Template = []
         for item in template:
