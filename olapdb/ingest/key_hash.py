@@ -51,7 +51,7 @@ class _Lanes:
 
 
 def _add_column(lanes: _Lanes, array: pa.Array) -> None:
-    """Hash the values of one column of the key."""
+    """Add the values of one key column to the hashes of their rows."""
     arrow = array.type
     if pa.types.is_string(arrow) or pa.types.is_fixed_size_binary(arrow):
         _add_texts(lanes, columns.binary(array))
@@ -64,7 +64,7 @@ def _add_column(lanes: _Lanes, array: pa.Array) -> None:
 
 
 def _add_decimals(lanes: _Lanes, array: pa.Array) -> None:
-    """Hash decimals by their 128 or 256 bits."""
+    """Add decimals to the hashes of their rows, by their 128 or 256 bits."""
     words = array.type.byte_width // 8
     buffer = array.buffers()[1]
     if buffer is None:

@@ -153,12 +153,11 @@ class RowRemoval:
     def add_changed(
         self, part: Part, before: pa.Table, after: pa.Table, columns: frozenset[str] | None = None
     ) -> None:
-        """Add rows of the part that others replace: the slices that they reached, and those that
-        the new ones reach. With `columns` the rows differ in these alone, so that views that read
-        none of them are not affected.
+        """Note that rows of the part change from `before` to `after`, and add the slices of views
+        that either reaches. With `columns` the rows differ only in these: views that read none of
+        them are not affected.
 
-        Raises HaveDependentObjects for the target of a view, whose rows only the view makes.
-        """
+        Raises HaveDependentObjects for the target of a view, whose rows only the view makes."""
         if self._target is not None:
             name = f"{self._table.database}.{self._table.name}"
             raise HaveDependentObjects(

@@ -88,7 +88,8 @@ def merge_parts(
 def rehearse_merge(
     origin: CommitOrigin, snapshot: Snapshot, table: Table, parts: Sequence[Part]
 ) -> int:
-    """Merge parts of one partition in memory, and keep nothing; return the rows that there were."""
+    """Merge parts of one partition in memory and discard the result; return the number of rows that
+    the merged part would have."""
     layout = shared_layout(table, origin.services.cache, origin.services.zone)
     ordered = tuple(sorted(parts, key=lambda p: (p.block_range.first, p.block_range.last)))
     return int(_merged_rows(origin, snapshot, layout, ordered).num_rows)
