@@ -325,7 +325,7 @@ _OF_STRUCTURE = re.compile(r"\.(?:null|size[0-9]+)\Z")
 
 
 def _subcolumn_rows(columns: Iterable[tuple[str, DataType]]) -> list[tuple[object, ...]]:
-    """Return the rows of DESCRIBE for the parts of columns."""
+    """Return the rows of DESCRIBE for the subcolumns of these columns, at every depth."""
     return [
         (f"{name}.{path}", indented_name(part), "", "", "", "", "")
         for name, data_type in columns
@@ -334,7 +334,8 @@ def _subcolumn_rows(columns: Iterable[tuple[str, DataType]]) -> list[tuple[objec
 
 
 def _refuse_parameters(name: nodes.TableName, context: StatementContext) -> None:
-    """Raise NoColumnsWithoutParameters for a view whose columns depend on the values of its parameters."""
+    """Raise NoColumnsWithoutParameters for a view with parameters, whose columns are known only
+    with their values."""
     item = context.find(context.reading_snapshot(), name)
     if isinstance(item, View) and item.has_parameters:
         raise errors.NoColumnsWithoutParameters(
@@ -345,7 +346,8 @@ def _refuse_parameters(name: nodes.TableName, context: StatementContext) -> None
 
 
 def _virtual_rows(name: nodes.TableName, context: StatementContext) -> list[tuple[object, ...]]:
-    """Return the virtual columns of the table, if DESCRIBE should list them."""
+    """Return the rows of DESCRIBE for the virtual columns of the table. Return [] unless the
+    setting describe_include_virtual_columns is on, and for an object without stored rows."""
     if not context.settings.boolean("describe_include_virtual_columns"):
         return []
 
