@@ -172,8 +172,9 @@ class Delivery:
         return bool(old)
 
     def _is_stored(self, offsets: OffsetRange) -> bool:
-        """Return whether the table has the whole range. Raise OffsetHole if it has a part of it, or
-        if the range does not begin where the stored positions end."""
+        """Return whether the table has the whole range; False for a new stream, or if the range
+        begins where the stored positions end. Raise OffsetHole if positions in between are missing,
+        or if the table has the range in part."""
         position = self.positions.get(offsets.stream)
         if position is None or position == offsets.first:
             return False

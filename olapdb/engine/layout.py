@@ -112,7 +112,8 @@ class TableLayout:
         return tuple(bind_projection(p, self.table) for p in self.table.projections)
 
     def derived(self, rows: pa.Table) -> Derived:
-        """Return what a part of these rows, in its order, holds besides them."""
+        """Return the values of skip indexes and the rows of projections that a part of these rows
+        stores besides them; `rows` are in the part's order."""
         if not rows.num_rows or not (self.table.indexes or self.table.projections):
             return NOTHING_DERIVED
         projected = {
@@ -137,7 +138,8 @@ class TableLayout:
     def _index_values(
         self, index: SkipIndex, expression: Expression, batch: pa.RecordBatch
     ) -> pa.Array:
-        """Return the values of one index's expression, preprocessed if it says so."""
+        """Return the values of one index's expression for the rows of the batch, as the index's
+        preprocessor, if any, makes them."""
         values = evaluate_array(expression, batch, self._environment)
         values = preprocessed_values(index, values, expression.type)
         # Without the cast, list types may differ in the names of their items.

@@ -288,7 +288,7 @@ def _join_arguments(clause: nodes.EngineClause) -> tuple[str, ...]:
 
 
 def _argument_counts(name: str) -> tuple[int, int]:
-    """Return the smallest and the largest number of arguments."""
+    """Return the smallest and the largest number of arguments that the engine `name` takes."""
     if name in _OF_COLUMNS:
         return 0, 1
     argument_count = len(ENGINE_ROLES.get(name, ()))
@@ -296,6 +296,7 @@ def _argument_counts(name: str) -> tuple[int, int]:
 
 
 def _has_key(storage: nodes.StorageClause) -> bool:
+    """Return whether the clauses include ORDER BY or PRIMARY KEY."""
     return storage.order_by is not None or storage.primary_key is not None
 
 

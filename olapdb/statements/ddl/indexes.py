@@ -73,7 +73,7 @@ _TYPES_HINT = (
 
 
 def _no_such_type(definition: nodes.IndexDefinition) -> Error:
-    """Return the error about an index whose TYPE is not here."""
+    """Return (do not raise) the error for an index of a TYPE that olapdb lacks."""
     name = definition.type.name
     if name.lower() == "sparse_grams":
         text = f"INDEX … TYPE {name} is not supported."
