@@ -176,7 +176,7 @@ class OperatorCompiler(SQLCompiler):
         return f"arrayStringConcat(groupArray({text}), {separator})"
 
     def visit_aggregateorderby(self, aggregateorderby: Any, **kw: Any) -> str:
-        """Raise CompileError: aggregates take rows as they come."""
+        """Raise CompileError: ClickHouse's aggregates have no ORDER BY."""
         raise exc.CompileError(
             "ClickHouse has no ORDER BY inside of an aggregate: sort its array, as in "
             "func.arraySort(func.groupArray(x))."
@@ -217,7 +217,8 @@ class OperatorCompiler(SQLCompiler):
         return f"DISTINCT ON ({columns}) "
 
     def get_from_hint_text(self, table: Any, text: str | None) -> str | None:
-        """Return what `with_hint(table, "FINAL")` writes behind the table: FINAL, SAMPLE 0.1."""
+        """Return the text of `with_hint(table, text)`, such as FINAL or SAMPLE 0.1, which follows
+        the table in FROM."""
         return text
 
     def fetch_clause(self, select: Any, *arguments: Any, **kw: Any) -> str:

@@ -281,8 +281,9 @@ ANY_ENGINE_ACTIONS = frozenset({"TRUNCATE", "QUARANTINE PART"})
 def stored_table(
     snapshot: Snapshot, table_id: str, action: str, *, any_engine: bool = False
 ) -> Table:
-    """Return the table, of the MergeTree family, for DELETE and REPLACE of Memory too or, with `any_engine` and for
-    some actions, of any engine that stores rows. Raises UnknownTable, NotSupportedError, UnsupportedMethod."""
+    """Return the table, of the MergeTree family, for DELETE and REPLACE of Memory too or, with
+    `any_engine` and for some actions, of any engine that stores rows. Raises UnknownTable,
+    NotSupportedError, UnsupportedMethod."""
     table = snapshot.by_id(table_id)
     if not isinstance(table, Table):
         raise UnknownTable(f"The table of this {action} does not exist any more.")

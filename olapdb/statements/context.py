@@ -338,9 +338,8 @@ class StatementContext:
         """Return the stored table of that name; for a materialized view its inner table.
 
         Raises the errors of `require`, IncorrectQuery for a view with a TO target,
-        UnsupportedMethod for a plain view, NotSupportedError for what a Buffer does not pass on. `action` names
-        the statement in these errors.
-        """
+        UnsupportedMethod for a plain view, NotSupportedError for what a Buffer does not pass on.
+        `action` names the statement in these errors."""
         item = self.require(snapshot, name)
         match item:
             case Table():

@@ -104,9 +104,9 @@ def engine_of(
 ) -> Engine:
     """Return the engine that the clause names; without a clause that of `like`, else the default.
 
-    Raises EngineRequired for the default "None". Also raises UnknownStorage, NotSupportedError for other engines of ClickHouse,
-    NumberOfArgumentsDoesntMatch, and BadArguments for clauses that the engine does not take.
-    """
+    Raises EngineRequired for the default "None". Also raises UnknownStorage, NotSupportedError for
+    other engines of ClickHouse, NumberOfArgumentsDoesntMatch, and BadArguments for clauses that the
+    engine does not take."""
     clause = storage.engine
     if clause is None:
         if like is None and default == "None":

@@ -125,8 +125,8 @@ def refuse_second_text_index(
 
 
 def _arguments(definition: nodes.IndexDefinition) -> Mapping[str, nodes.Expression]:
-    """Return the arguments `name = value` by name; raise BadArguments for others, and for a name
-    that stands twice."""
+    """Return the arguments `name = value` by name. Raise BadArguments for an argument of another
+    form, and for a name that occurs twice."""
     given: dict[str, nodes.Expression] = {}
     for argument in definition.type.arguments:
         match argument:

@@ -89,7 +89,8 @@ _AUTO = "auto"
 
 
 def _text(argument: nodes.Expression, statement: nodes.Insert, context: StatementContext) -> str:
-    """Return a constant text, or a bare name such as CSV or data.csv. Raise BadArguments for anything else."""
+    """Return a constant text, or a bare name such as CSV or data.csv. Raise BadArguments for
+    anything else."""
     if isinstance(argument, nodes.Identifier):
         return ".".join(argument.parts)
     value = bind_value(argument, context.scope(context.snapshot())).value.as_py()

@@ -62,7 +62,8 @@ def _text(
         batches = extremes.through(batches)
 
     def end(rows: int) -> base.Ending:
-        """Return what is known when all rows are written."""
+        """Return what formats write after the rows: totals, extremes, the number of rows,
+        statistics and the seconds elapsed."""
         elapsed = max(time.time() - context.environment.now_seconds, time.monotonic() - started)
         ends = None if extremes is None else extremes.rows(result.schema)
         return base.Ending(result.totals, rows, result.statistics, elapsed, ends)
