@@ -37,14 +37,14 @@ def row_keys(arrays: Sequence[pa.Array], rows: int) -> np.ndarray:
 
 
 class _Lanes:
-    """The two lanes of the hashes of some rows."""
+    """The hashes of rows in progress: `high` and `low` halves of 64 bits, one of each for a row."""
 
     def __init__(self, rows: int) -> None:
         self.high = np.full(rows, _HIGH_SEED)
         self.low = np.full(rows, _LOW_SEED)
 
     def take(self, words: np.ndarray, rows: np.ndarray | slice = slice(None)) -> None:
-        """Hash one more word of each of `rows`."""
+        """Mix one more 8-byte word into the hash of each of `rows`, in their order."""
         with np.errstate(over="ignore"):
             self.high[rows] = mix(self.high[rows] ^ words)
             self.low[rows] = mix((self.low[rows] + words) * _ODD)

@@ -220,6 +220,7 @@ class StatementContext:
             catalog.pin(number)
 
         def unpin() -> None:
+            """Remove the pins of the snapshots."""
             for catalog, number in pinned:
                 catalog.unpin(number)
 

@@ -144,6 +144,7 @@ class SchemaState:
 
 
 def _qualified_name(item: SchemaObject) -> tuple[str, str]:
+    """Return (database, name), by which objects are sorted."""
     return item.database, item.name
 
 
