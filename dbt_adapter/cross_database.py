@@ -56,7 +56,8 @@ def listagg(measure: str, delimiter: str, order_by: str | None, limit: int | Non
 
 
 def _sorted_by(rows: str, item: nodes.OrderItem, key: str) -> str:
-    """Return the array `rows`, stably sorted by one key of its tuples."""
+    """Return SQL for the array `rows`, sorted stably by `key`, an expression over its element
+    `row`. `item` says the direction and the place of NULLs."""
     if item.descending:
         # Reversed before and after: the rows of equal keys stay in their order.
         ordered = f"arrayReverse(arraySort(row -> {key}, arrayReverse({rows})))"

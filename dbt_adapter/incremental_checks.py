@@ -70,8 +70,9 @@ def _readable_key(config: Mapping[str, Any]) -> object:
 def query_mistakes(
     config: Mapping[str, Any], query: str, describe: Describe
 ) -> tuple[list[str], list[str]]:
-    """Return the mistakes of predicates and merged columns that name what the query lacks, and those
-    of keys. Those of keys are for a warning: dbt has it that a first run, which uses no key, passes.
+    """Return two lists of mistakes: of predicates and merged columns that name what the query
+    lacks, and of keys. Those of keys are only to be warned of: a first run, which uses no key, has
+    to pass in dbt.
 
     A query that cannot be described has none: its own statement tells what is wrong with it."""
     try:
@@ -80,7 +81,8 @@ def query_mistakes(
         return [], []
 
     def unfit(name: str, expressions: Sequence[str]) -> list[str]:
-        """Return a sentence for each of the expressions that does not bind."""
+        """Return a mistake for each of the expressions of config `name` that does not bind over the
+        query's columns."""
         problems = []
         for expression in expressions:
             try:

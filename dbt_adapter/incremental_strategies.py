@@ -62,15 +62,16 @@ def keys_of(unique_key: object) -> list[str]:
 
 
 def keys_clause(unique_key: object, predicates: object) -> str:
-    """Return the clause that replaces the rows with a key of the run, among those that fulfil the
-    predicates; "" without a key."""
+    """Return the REPLACE clause of INSERT that removes the table's rows with a key of the run's
+    rows, of these only those that fulfil the predicates; "" without a key."""
     keys = keys_of(unique_key)
     return f"replace using ({', '.join(keys)}){_where(predicates)}" if keys else ""
 
 
 def partitions_clause(config: Mapping[str, Any], predicates: object) -> str:
-    """Return the clause that replaces the partitions which the run's rows belong to; all rows of a
-    table without partitions."""
+    """Return the REPLACE clause of INSERT that removes the rows of the partitions to which the
+    run's rows belong; of a table without partitions all rows. Rows that do not fulfil the
+    predicates stay."""
     partition_by = key_expression(config.get("partition_by"), "partition_by")
     if partition_by:
         return f"replace using ({partition_by}){_where(predicates)}"
@@ -78,7 +79,8 @@ def partitions_clause(config: Mapping[str, Any], predicates: object) -> str:
 
 
 def batch_clause(model: Mapping[str, Any], predicates: object) -> str:
-    """Return the clause that replaces the rows of the run's batch.
+    """Return the REPLACE clause of INSERT that removes the rows of the run's batch that fulfil the
+    predicates.
 
     Raises CompilationError outside of a batch."""
     bounds = _batch_bounds(model)

@@ -16,9 +16,9 @@ STANDARD = {"join_use_nulls": 1, "window_use_nulls": 1}
 
 
 def look_up_here(config: Any) -> None:
-    """Put the adapter's macros into the dispatch of the packages that have some here.
-
-    They come after those of the project and of what its `dispatch` names before the package."""
+    """Put the adapter's macros into the search order of dispatch for each package in PACKAGES:
+    before the package's own, but after those of the project and of what its `dispatch` names before
+    the package."""
     entries = getattr(config, "dispatch", None)
     if entries is None:  # dbt debug makes an adapter of a profile alone
         return
@@ -36,7 +36,8 @@ def look_up_here(config: Any) -> None:
 
 
 def query_of_test(sql: str, node: Mapping[str, Any]) -> str:
-    """Return the query of a data test. One of a package gets the standard's NULLs, which it looks for.
+    """Return the query of a data test. A package's test of rows that may be missing runs under the
+    settings STANDARD, which make them NULL, as it expects.
 
     The tests of a project are ClickHouse's SQL, and stay as they are."""
     package = (node.get("test_metadata") or {}).get("namespace")

@@ -54,7 +54,7 @@ def node_config(node: Any, config: Any) -> NodeConfig:
 
 
 def named_node(node: Any) -> NamedNode:
-    """Return what a manifest's node is called, and where its relation is."""
+    """Return the node's name and file, and the names of its relation."""
     return NamedNode(
         unique_id=node.unique_id,
         name=node.name,

@@ -87,7 +87,7 @@ def missing_columns(
 
 @dataclass(frozen=True)
 class SnapshotChange:
-    """The strategy of a snapshot's change; texts are SQL.
+    """The change that brings a snapshot up to date with its query, as one statement. Texts are SQL.
 
     `meta` maps dbt's names of the columns that it adds to those of this snapshot. `current` is the
     end of a version that is current, "" for NULL. `deleted_id` is the id of a version that says
@@ -125,7 +125,8 @@ class SnapshotChange:
     # --- the join
 
     def _actions(self) -> str:
-        """Return a query with a row for each action."""
+        """Return a query with a row for each action. It joins the query's rows with the current
+        versions of the same key; the actions of each pair are those of `_decision`."""
         columns = [
             f"{side}.{quote(column.name)} as {quote(prefix + column.name)}"
             for side, prefix, side_columns in (
@@ -153,8 +154,8 @@ class SnapshotChange:
 """
 
     def _new(self) -> str:
-        """Return the query with its keys, the number of rows of each, and the time and id of its
-        versions."""
+        """Return a SELECT of the query's rows with the columns of their key, the number of rows of
+        that key, and the time and id of the version that each row would have."""
         keys = ", ".join(self._unique_key())
         return (
             f"select *, {self._keys()}, count() over (partition by {keys}) as dbt_key_rows, "
@@ -164,7 +165,7 @@ class SnapshotChange:
         )
 
     def _old(self) -> str:
-        """Return the current versions with their keys."""
+        """Return a SELECT of the snapshot's current versions with the columns of their key."""
         valid_to = quote(self.meta["dbt_valid_to"])
         is_current = f"{valid_to} is null"
         if self.current:
@@ -174,14 +175,14 @@ class SnapshotChange:
         )
 
     def _keys(self) -> str:
-        """Return the columns of the unique key, each as its value and whether it is NULL."""
+        """Return the columns for the join: each item of the unique key, and whether it is NULL."""
         return ", ".join(
             f"assumeNotNull({key}) as dbt_key_{n}, isNull({key}) as dbt_key_{n}_is_null"
             for n, key in enumerate(self._unique_key())
         )
 
     def _same_key(self) -> str:
-        """Return the condition of the join: NULL keys are equal."""
+        """Return the condition of the join: the keys are equal; NULL equals NULL."""
         return " and ".join(
             f"source_data.dbt_key_{n}{part} = snapshotted_data.dbt_key_{n}{part}"
             for n in range(len(self._unique_key()))
@@ -189,10 +190,13 @@ class SnapshotChange:
         )
 
     def _unique_key(self) -> list[str]:
+        """Return the columns or expressions of the unique key."""
         return keys_of(self.strategy["unique_key"])
 
     def _decision(self) -> str:
-        """Return SQL for the actions of a pair."""
+        """Return SQL for the actions of a pair, as an array. A new key is inserted, a changed row
+        closes its version and inserts one. A key that the query lacks stays, is closed, or is
+        closed and gets a version that says "deleted", as `hard_deletes` says."""
         hard_deletes = self.strategy["hard_deletes"]
         changed = f"({self.strategy['row_changed']})"
         gone = "[]"
@@ -211,7 +215,9 @@ class SnapshotChange:
     # --- the versions
 
     def _value(self, column: OlapdbColumn) -> str:
-        """Return SQL for a column of the version that an action writes."""
+        """Return SQL for a column of the version that an action writes: the query's value for an
+        insert, the former version's otherwise. Columns that dbt adds have those of `_meta_value`.
+        """
         old = quote(f"dbt_old_{column.name}")
         for role, name in self.meta.items():
             if name == column.name and (value := self._meta_value(role, old, column.dtype)):
@@ -226,9 +232,9 @@ class SnapshotChange:
         return f"if(dbt_action = {_INSERT}, {new}, {old})"
 
     def _meta_value(self, role: str, old: str, data_type: str) -> str:
-        """Return SQL for one of dbt's own columns, "" if `role` is none of them.
-
-        The time of the run is cut to the column's type, which is that of `updated_at`: a Date."""
+        """Return SQL for one of the columns that dbt adds, "" if `role` is none of them. `old` is
+        its value in the former version. The time of the run is cast to `data_type`, that of
+        `updated_at`, which may be a Date."""
         current = self.current or "null"
         now = f"cast({self.now} as {data_type})"
         ended = f"if(dbt_in_query = 1, dbt_version_time, {now})"
@@ -247,8 +253,8 @@ class SnapshotChange:
         )
 
     def _checked_id(self) -> str:
-        """Return the id, or an error if two rows have the key of a row that changed: two of the
-        query, or two current versions."""
+        """Return SQL for a version's id that fails if the key of a changed row is not unique: two
+        rows of the query have it, or two current versions."""
         scd_id = quote(self.meta["dbt_scd_id"])
         key = ", ".join(self._unique_key())
         message = f"unique_key ({key}) of the snapshot {self.target} is not unique in its query"

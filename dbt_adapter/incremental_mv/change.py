@@ -33,7 +33,8 @@ def decide_change(
     differences: Differences,
     settings: RunSettings,
 ) -> Change:
-    """Return what --full-refresh, on_schema_change and on_definition_change, in this order, say."""
+    """Return the step that --full-refresh, on_schema_change and on_definition_change choose; the
+    first of these that applies decides."""
     change = _decide(warehouse, names, definition, state, differences, settings)
     if change.step != "REBUILD":
         return change
@@ -89,7 +90,7 @@ def _decide(
 
 
 def _by_policy(names: ModelNames, differences: Differences, policy: str) -> Change:
-    """Return what a value of on_definition_change says of the differences."""
+    """Return the step that the value `policy` of on_definition_change chooses for the differences."""
     if policy == "ignore":
         return Change("IGNORE")
     if policy == "fail":

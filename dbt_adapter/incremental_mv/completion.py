@@ -63,9 +63,8 @@ def is_filled_at_once(run: ModelRun) -> bool:
 
 
 def create_filled(run: ModelRun, statement: str) -> None:
-    """Run the statement that creates the model and backfills it, and note what it did.
-
-    If a chunk fails, the trigger is stopped; see `fill_gaps`."""
+    """Run the statement that creates the model and backfills it; record its chunks and rows in the
+    run's steps. If a chunk fails, stop the trigger; see `fill_gaps`."""
     try:
         run.warehouse.run_watched(statement, run.progress)
     except DbtDatabaseError:
@@ -77,7 +76,8 @@ def create_filled(run: ModelRun, statement: str) -> None:
 
 
 def _backfill(run: ModelRun) -> None:
-    """Run the backfill, and note what it did; see `fill_gaps`."""
+    """Run the backfill; record its chunks and rows in the run's steps. See `fill_gaps` for a chunk
+    that fails."""
     try:
         run.progress = backfill(
             run.warehouse,
@@ -104,7 +104,7 @@ def _stop_failed(run: ModelRun) -> None:
 
 
 def _note(run: ModelRun) -> None:
-    """Note the chunks of a backfill in the steps and rows of the run."""
+    """Add the chunks of a backfill to the steps and rows of the run."""
     if not run.progress.chunks:
         return
     rows = run.progress.target_rows

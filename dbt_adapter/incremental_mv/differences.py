@@ -54,7 +54,7 @@ class Differences:
         return bool(self.query or self.target)
 
     def sentences(self) -> str:
-        """Return what differs of query and target, as sentences."""
+        """Return the sentences about query and target as one text."""
         return " ".join(s for s in (self.query, self.target) if s)
 
 

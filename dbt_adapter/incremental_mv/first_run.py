@@ -65,7 +65,7 @@ def first_statements(run: ModelRun, state: ModelState) -> list[str]:
 
 
 def _kept_target(run: ModelRun, state: ModelState) -> tuple[bool, bool]:
-    """Return whether the target that is there is kept, and whether its rows have to be made anew."""
+    """Return (whether an existing target is kept, whether its rows have to be made anew)."""
     warehouse, names, target = run.warehouse, run.names, state.target
     if _is_shared(run, state):
         return True, bool(rows_left_by_a_trigger(warehouse, names))

@@ -134,7 +134,8 @@ def _without_aliases(
     """Return the expression with aliases expanded, except those being expanded already."""
 
     def change(node: nodes.Node) -> nodes.Node | None:
-        """Return the meaning of an alias, None to rewrite the children."""
+        """Return the expression that an alias means; a nested query unchanged; None for other
+        nodes, to rewrite their children."""
         if isinstance(node, nodes.Query):
             return node
         if isinstance(node, nodes.Alias):

@@ -23,7 +23,8 @@ SINGLE_READS = 2
 
 
 class SharedReads:
-    """The answers about one kind of names at one commit; threads of a run use it at once."""
+    """The rows that describe tables or triggers, by name, at one commit. The threads of a run share
+    them."""
 
     def __init__(self, all_names: Callable[[], Iterable[Name]]) -> None:
         """Begin without answers; `all_names` are those that models of this project may ask for."""
@@ -34,9 +35,11 @@ class SharedReads:
         self._rows: dict[Name, Mapping[str, Any] | None] = {}
 
     def rows(self, names: Iterable[Name], newest: Callable[[], int], fetch: Fetch) -> Rows:
-        """Return the rows of the names as of a commit that was the newest during this call.
+        """Return the rows of the names as of a commit that was the newest during this call; names
+        without a row are left out.
 
-        `newest` returns the number of the newest commit."""
+        `newest` returns the number of the newest commit, `fetch` the rows of names that are not
+        known yet."""
         wanted = sorted(set(names))
         with self._lock:
             commit = newest()

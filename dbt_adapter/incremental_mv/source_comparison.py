@@ -116,8 +116,8 @@ def _frozen_partitions(warehouse: Warehouse, names: ModelNames) -> set[str]:
 
 
 def _partition_id(row: Mapping[str, object]) -> str:
-    """Return the id of the partition of a row, whose text is that of a number or a date; else the
-    text itself, which is no id."""
+    """Return the id of a row's partition, whose key's text is that of a number or a date (its
+    hyphens go). For keys of other types return the text itself, which is no id."""
     text = str(row["partition"])
     return text.replace("-", "") if _DATE.fullmatch(text) else text
 
@@ -195,7 +195,7 @@ def _chosen_partitions(
 
 
 class _Query:
-    """The comparison of one model as SQL. `columns` are those that the source gives."""
+    """The SQL that compares a model with its source. `columns` are those that the source gives."""
 
     def __init__(
         self,
@@ -254,13 +254,16 @@ class _Query:
         return partition_key if used <= set(self._keys) else ""
 
     def partitions_sql(self, expected: str) -> str:
-        """Return a query of the partitions on either side, as texts of the key."""
+        """Return a query of the partitions that the model or the source has, as texts of the
+        partition key."""
         return (
             f"SELECT DISTINCT {self._partition_text()} AS partition FROM ({self._sides(expected)})"
         )
 
     def sql(self, expected: str, partitions: Sequence[str]) -> str:
-        """Return the query of what differs: one row for each partition."""
+        """Return a query with a row for each partition that differs: the numbers of rows that are
+        missing, extra and differing, and up to five keys. `partitions` limits it to these texts of
+        the key; empty means all."""
         grouped = ", ".join(quote(k) for k in self._keys)
         columns = [grouped] if grouped else []
         columns += ["countIf(__side = 0) AS __read", "countIf(__side = 1) AS __expected"]
@@ -288,7 +291,8 @@ class _Query:
         )
 
     def _sides(self, expected: str) -> str:
-        """Return the rows that users read, and those of the source, marked by `__side`."""
+        """Return a query of the rows that users read (`__side` 0) and of those that the source
+        gives (`__side` 1)."""
         columns = ", ".join(quote(n) for n in (*self._keys, *(n for n, _ in self._values)))
         where = f" WHERE {self._comparison.where}" if self._comparison.where else ""
         relation = Warehouse.sql_name(self._names, self._names.model)
@@ -298,11 +302,12 @@ class _Query:
         )
 
     def _partition_text(self) -> str:
-        """Return the partition of a row as text; '' if its columns do not determine one."""
+        """Return SQL for a row's partition as text; '' if the compared columns do not determine it."""
         return f"toString({self.partition})" if self.partition else "''"
 
     def _equal(self, index: int, data_type: DataType) -> str:
-        """Return the condition under which both values of a column are equal."""
+        """Return SQL for whether both values of a column are equal: NULL equals NULL, NaN equals
+        NaN, and numbers may differ by the relative tolerance."""
         read, expected = f"__r{index}", f"__e{index}"
         equal = f"ifNull({read} = {expected}, 0) OR (isNull({read}) AND isNull({expected}))"
         inner = str(data_type).removeprefix("Nullable(")

@@ -19,7 +19,8 @@ ROWS_IN_TURN_MAX = 200_000
 
 
 class Turn:
-    """The turn of the threads of one process. Within `taken`, `given_up` lets another thread in."""
+    """The right to work on the warehouse, which one thread of a process has at a time. A thread
+    holds it within `taken`, and lets another have it within `given_up`."""
 
     def __init__(self) -> None:
         """Begin with the turn free."""
@@ -62,11 +63,12 @@ class Turn:
                 self._take()
 
     def _watched(self, progress: Callable[[Any], None]) -> Callable[[Any], None]:
-        """Return a function that passes events on, and gives the turn up for many planned rows."""
+        """Return a function that passes events on to `progress`, and gives the turn up once more
+        than ROWS_IN_TURN_MAX rows are planned."""
         planned = 0
 
         def watch(event: Any) -> None:
-            """Count the planned rows."""
+            """Pass the event on and add up its planned rows; give the turn up if they are too many."""
             nonlocal planned
             progress(event)
             planned += event.rows if event.phase == "planned" else 0

@@ -60,17 +60,19 @@ class MaterializationMethods(TypeMethods):
 
     @available
     def replace_keys_clause(self, unique_key: object, predicates: object) -> str:
-        """Return the clause of INSERT for rows with a key of the run's rows."""
+        """Return the REPLACE clause of INSERT that removes rows with a key of the run's rows; see
+        `incremental_strategies.keys_clause`."""
         return incremental_strategies.keys_clause(unique_key, predicates)
 
     @available
     def replace_partitions_clause(self, config: Mapping[str, Any], predicates: object) -> str:
-        """Return the clause of INSERT for the partitions of the run's rows."""
+        """Return the REPLACE clause of INSERT that removes the rows of the partitions to which the
+        run's rows belong."""
         return incremental_strategies.partitions_clause(config, predicates)
 
     @available
     def replace_batch_clause(self, model: Mapping[str, Any], predicates: object) -> str:
-        """Return the clause of INSERT for the rows of the run's batch."""
+        """Return the REPLACE clause of INSERT that removes the rows of the run's batch."""
         return incremental_strategies.batch_clause(model, predicates)
 
     @available.parse(lambda model, sql: sql)
@@ -96,7 +98,8 @@ class MaterializationMethods(TypeMethods):
         kept: Sequence[str],
         predicates: object,
     ) -> str:
-        """Return the query of a merge that keeps columns of known rows."""
+        """Return the query of a merge: the run's rows, with the `kept` columns of known rows; see
+        `incremental_strategies.merged_rows`."""
         keys = incremental_strategies.keys_of(unique_key)
         names = [column.name for column in columns]
         return incremental_strategies.merged_rows(target, rows, keys, names, kept, predicates)

@@ -58,8 +58,8 @@ class RelationMethods(AdapterBase):
     def check_replacement(self, current: OlapdbRelation, new_type: str) -> None:
         """Raise CompilationError if triggers read what a relation of type `new_type` would replace,
         and cannot go on: those that a table fires which becomes a view, those chained on an
-        `incremental_mv` that becomes anything else. Drop a view that is refreshed on a schedule, since no statement
-        replaces it by another relation."""
+        `incremental_mv` that becomes anything else. Drop a view that is refreshed on a schedule,
+        since no statement replaces it by another relation."""
         if current.type == RelationType.MaterializedView:
             names = ModelNames(current.schema or "", current.identifier or "")
             if live_view(self.warehouse(), names) is not None:

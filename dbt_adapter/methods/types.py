@@ -90,7 +90,8 @@ class TypeMethods(AdapterBase):
 
     @available.parse(lambda *a, **k: {})
     def contract_storage(self, model: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the config of a table's storage: a primary key sorts a table without an order."""
+        """Return the model's config; without `order_by` and `primary_key` it gets the contract's
+        primary key as `order_by`."""
         config = dict(model["config"])
         key = Contract.of(model).primary_key()
         if key and not config.get("order_by") and not config.get("primary_key"):

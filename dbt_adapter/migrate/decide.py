@@ -382,7 +382,8 @@ def _stored(model: ModelFile, becomes: str, changes: dict[str, str], notes: list
 
 
 def _unit_tests(decision: Decision, project: DbtProject) -> Iterator[str]:
-    """Yield what becomes of the unit tests of a view whose SQL has moved to its table's model."""
+    """Yield a note that says how to change the unit tests of a view whose SQL has moved to its
+    table's model."""
     names = project.unit_tests.get(decision.model.name, ())
     if decision.model.rewritten != READER or not names:
         return
@@ -398,7 +399,8 @@ def _unit_tests(decision: Decision, project: DbtProject) -> Iterator[str]:
 
 
 def _callers(decision: Decision, writers: Mapping[str, str], project: DbtProject) -> Iterator[str]:
-    """Yield what other files have to say instead, now that the model is another kind of relation."""
+    """Yield notes about statements in other files that must be changed, now that the model is
+    another kind of relation: an INSERT into it, calls of a dictionary."""
     name = decision.model.name
     by = writers.get(name)
     if decision.becomes == "incremental_mv" and by not in (None, str(decision.model.path)):
@@ -413,7 +415,8 @@ def _callers(decision: Decision, writers: Mapping[str, str], project: DbtProject
 
 
 def _writers(project: DbtProject) -> dict[str, str]:
-    """Return, by model, the file that inserts into its relation beside the model itself."""
+    """Return, by model, the path of a file with an INSERT into its relation, which may be the
+    model's own."""
     return {name: path for path, owner, text in _texts(project) for name in _written(text, owner)}
 
 
@@ -429,5 +432,5 @@ def _texts(project: DbtProject) -> Iterator[tuple[str, str, str]]:
 
 
 def _written(text: str, owner: str) -> set[str]:
-    """Return the models that a text inserts into; `this` is `owner`."""
+    """Return the names of the models that a text inserts into; `this` means the model `owner`."""
     return {owner if match[1] else match[2] for match in _INSERT.finditer(text)} - {""}

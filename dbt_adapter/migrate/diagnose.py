@@ -86,7 +86,8 @@ def ordered_columns(split: SplitQuery) -> list[str]:
 
 def _is_ordered(call: nodes.Function) -> bool:
     """Return whether the result of an aggregate depends on the order of rows. The types of its
-    arguments are not known, so numbers and texts are tried; an aggregate that takes neither is not ordered."""
+    arguments are not known, so numbers and texts are tried; an aggregate that takes neither is not
+    ordered."""
     parameters = tuple(p.value for p in call.parameters if isinstance(p, nodes.Literal))
     for name in ("UInt8", "String"):
         with suppress(Error):
@@ -128,7 +129,7 @@ def _joins(select: nodes.Select) -> Iterator[str]:
 
 
 def _gaps(model: ModelFile) -> Iterator[str]:
-    """Yield what the view misses because of how it is filled."""
+    """Yield a sentence about each kind of rows that the view misses because of how it is filled."""
     if model.config.get("catchup") is False:
         yield "catchup is off: the rows from before the view was made are missing."
     else:

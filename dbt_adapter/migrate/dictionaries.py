@@ -28,7 +28,7 @@ KEYS = (
 
 
 def dictionary_notes(model: ModelFile) -> Iterator[str]:
-    """Yield what a dictionary becomes, and what has to be done by hand."""
+    """Yield notes about what becomes of a dictionary, and about what a person has to do."""
     yield "A dictionary is a table here; join it, and a view's rows follow its changes."
     config = model.config
     if config.get("source_type") == "http":
@@ -68,12 +68,14 @@ def post_hook(model: ModelFile) -> str:
 
 
 def callers(name: str, texts: Iterable[tuple[str, str]]) -> list[str]:
-    """Return the paths of the files, given with their texts, that read the dictionary by dictGet or its kin."""
+    """Return the paths of those files (path, text) that read the dictionary by dictGet or a related
+    function."""
     return [path for path, text in texts if with_dictionaries(text, (name,)) != text]
 
 
 def callers_note(model: ModelFile, paths: Iterable[str]) -> str:
-    """Return what becomes of the files that read the dictionary by dictGet."""
+    """Return the note about the files that read the dictionary by dictGet: what becomes of their
+    calls."""
     listed, name = ", ".join(paths), f"{model.name}{SUFFIX}"
     if post_hook(model):
         return (

@@ -62,14 +62,15 @@ def _owner(table: ModelFile, view: ModelFile) -> ModelFile:
 
 
 def _unfilled(table: ModelFile, view: ModelFile) -> tuple[str, ...]:
-    """Return the columns of the table that the view does not fill; none if one of their queries cannot
-    be analysed."""
+    """Return the columns of the table that the view does not fill; none if either query's columns
+    cannot be told."""
     filled = _columns(view)
     return tuple(name for name in _columns(table) if filled and name not in filled)
 
 
 def _columns(model: ModelFile) -> list[str]:
-    """Return the columns of the model's SELECT; none if they cannot be told."""
+    """Return the names of the columns of the model's SELECT; [] if it does not parse, is no plain
+    SELECT, or has a star."""
     try:
         query = parsed(_sql(model), ConfigCall(0, 0, {}, {}))
     except ValueError:
@@ -91,7 +92,8 @@ def _reader(view: ModelFile, target: str) -> ModelFile:
 
 
 def _shared(view: ModelFile, table: ModelFile) -> ModelFile:
-    """Return the view as one more that writes into the table's model, with the table's storage."""
+    """Return the view's model changed to one that writes into the target of the table's model, with
+    the table's storage."""
     own = {name: value for name, value in view.config.items() if name not in _STORAGE}
     storage = {name: table.config[name] for name in _STORAGE if name in table.config}
     return replace(
@@ -111,6 +113,6 @@ def _sql(view: ModelFile) -> str:
 
 
 def _without_position(call: ConfigCall) -> ConfigCall:
-    """Return the arguments of a config call that stands nowhere in the text."""
+    """Return the config call with its arguments but without a place in the text."""
     texts: Mapping[str, str] = call.texts
     return ConfigCall(0, 0, texts, call.values)

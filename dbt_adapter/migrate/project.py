@@ -25,8 +25,9 @@ class ModelFile:
     """A SQL model. `config` is the merged config of dbt_project.yml, YAML files and the call, of
     which `call` is the last; `problem` says why the call could not be read, "" if it could.
 
-    `inherited` is what YAML gives. `rewritten` says what `explicit_targets` made of the text, "" for the file's own; `target` is
-    then the model whose table it wrote into, and `unfilled` are columns of a table that its view does not fill."""
+    `inherited` is what YAML gives. `rewritten` says what `explicit_targets` made of the text, ""
+    for the file's own; `target` is then the model whose table it wrote into, and `unfilled` are
+    columns of a table that its view does not fill."""
 
     name: str
     path: Path

@@ -28,8 +28,8 @@ def write_rows(
 ) -> tuple[OlapdbRelation, int]:
     """Run the model on Spark, create `target` and write the rows into it in one commit.
 
-    Returns the table and the number of rows. A model may also return Arrow data or a pandas or polars frame, which
-    this process writes."""
+    Returns the table and the number of rows. A model may also return Arrow data or a pandas or
+    polars frame, which this process writes."""
     options = dict(spark_options)
     spark = spark_session(options.pop("app_name", "olapdb dbt"), **options)
     frames = _Frames(spark, connection, target)

@@ -59,8 +59,8 @@ def write_rows(
 ) -> tuple[OlapdbRelation, int]:
     """Run a Python model; write its rows into the rows' table of `relation` in one commit.
 
-    Returns that table and the number of rows. A rows' table that an earlier run left is dropped first; this run's
-    is dropped if the model fails."""
+    Returns that table and the number of rows. A rows' table that an earlier run left is dropped
+    first; this run's is dropped if the model fails."""
     method = method_of(model, credentials)
     target = rows_relation(relation, model)
     connection.execute(drop_statement(target))

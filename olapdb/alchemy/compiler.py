@@ -73,18 +73,20 @@ class OlapCompiler(OperatorCompiler):
     _has_cast = False
 
     def visit_join(self, join: Any, *arguments: Any, **kw: Any) -> str:
-        """Compile a join; one that keeps rows without a partner makes the statement join_use_nulls."""
+        """Compile a join. An outer join sets join_use_nulls for the whole statement."""
         self._has_outer_join |= join.isouter or join.full
         text = super().visit_join(join, *arguments, **kw)  # type: ignore[no-untyped-call]
         return str(text)
 
     def visit_cast(self, cast: Any, **kw: Any) -> str:
-        """Compile a cast; one makes the statement cast_keep_nullable, as NULL stays NULL in SQL."""
+        """Compile a cast. It sets cast_keep_nullable for the whole statement, since a cast of NULL
+        is NULL in SQL."""
         self._has_cast = True
         text = super().visit_cast(cast, **kw)  # type: ignore[no-untyped-call]
         return str(text)
 
     def visit_select(self, select_stmt: Any, *arguments: Any, **kw: Any) -> str:
+        """Compile a SELECT; the outermost one gets the settings of `_with_nulls`."""
         is_whole = not self.stack
         text = super().visit_select(select_stmt, *arguments, **kw)  # type: ignore[no-untyped-call]
         return self._with_nulls(text, select_stmt) if is_whole else text
@@ -97,18 +99,22 @@ class OlapCompiler(OperatorCompiler):
     and INTERSECT keep duplicates."""
 
     def visit_compound_select(self, cs: Any, *arguments: Any, **kw: Any) -> str:
+        """Compile a UNION, EXCEPT or INTERSECT; the outermost one gets the settings of
+        `_with_nulls`."""
         is_whole = not self.stack
         text = super().visit_compound_select(cs, *arguments, **kw)  # type: ignore[no-untyped-call]
         return self._with_nulls(text, cs) if is_whole else text
 
     def visit_insert(self, insert_stmt: Any, *arguments: Any, **kw: Any) -> str:
+        """Compile an INSERT with the settings of `_with_nulls` for its SELECT."""
         is_whole = not self.stack
         text = super().visit_insert(insert_stmt, *arguments, **kw)  # type: ignore[no-untyped-call]
         return self._with_nulls(text, insert_stmt.select) if is_whole else text
 
     def _with_nulls(self, text: str, query: Any) -> str:
-        """Return the statement so that NULL means what it does in other databases: columns without a
-        partner are NULL, by which the ORM tells that there is no row, and a cast of NULL is NULL."""
+        """Return the statement with join_use_nulls if it has an outer join, and cast_keep_nullable
+        if it has a cast, in its SETTINGS: rows without a partner then have NULL, and a cast of NULL
+        is NULL."""
         settings = [
             f"{name} = 1"
             for name, needed in (

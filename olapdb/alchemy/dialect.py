@@ -152,6 +152,8 @@ class OlapDialect(DefaultDialect):
         return True
 
     def initialize(self, connection: Connection) -> None:
+        """Initialize the dialect, and take the current database of the first connection as the
+        default schema."""
         super().initialize(connection)
         self.default_schema_name = self._get_default_schema_name(connection)
 
@@ -166,12 +168,14 @@ class OlapDialect(DefaultDialect):
     # --- reflection
 
     def get_schema_names(self, connection: Connection, **kw: Any) -> list[str]:
+        """Return the names of all databases, sorted."""
         return self._column(connection, "SELECT name FROM system.databases ORDER BY name")
 
     def get_table_names(
         self, connection: Connection, schema: str | None = None, **kw: Any
     ) -> list[str]:
-        """Return the names of tables by name, without views and dictionaries."""
+        """Return the sorted names of the schema's tables, without views and dictionaries. None
+        means the current database."""
         return self._objects(
             connection, schema, "NOT IN ('View', 'MaterializedView', 'Dictionary')"
         )
@@ -186,12 +190,13 @@ class OlapDialect(DefaultDialect):
     def get_view_names(
         self, connection: Connection, schema: str | None = None, **kw: Any
     ) -> list[str]:
-        """Return the names of plain views by name, without materialized ones."""
+        """Return the sorted names of the schema's plain views, without materialized ones."""
         return self._objects(connection, schema, "IN ('View')")
 
     def get_materialized_view_names(
         self, connection: Connection, schema: str | None = None, **kw: Any
     ) -> list[str]:
+        """Return the sorted names of the schema's materialized views."""
         return self._objects(connection, schema, "IN ('MaterializedView')")
 
     def get_view_definition(

@@ -84,23 +84,24 @@ class OlapImpl(DefaultImpl):
     # --- texts
 
     def _run(self, sql: str) -> None:
-        """Execute a statement, or write it out."""
+        """Execute a statement, or print it in offline mode."""
         self._exec(text(sql.replace(":", "\\:")))
 
     def _quoted(self, name: str) -> str:
+        """Return a name in backquotes where it needs them."""
         return str(self.dialect.identifier_preparer.quote(name))
 
     def _table(self, name: str, schema: str | None) -> str:
-        """Return the name of a table with its database, if any."""
+        """Return the quoted name of a table, with its database if one is given."""
         return ".".join(self._quoted(part) for part in (schema, name) if part)
 
     def _literal(self, value: str) -> str:
-        """Return a text in quotes."""
+        """Return a text as a string literal."""
         compiler = self.dialect.statement_compiler(self.dialect, None)
         return str(compiler.render_literal_value(value, String()))
 
     def _default(self, server_default: Any) -> str:
-        """Return DEFAULT and the expression of a default, with a space before."""
+        """Return ` DEFAULT expression`, with the space before it."""
         column = Column("x", String, server_default=server_default)
         statement = CreateTable(Table("x", MetaData(), column))
         compiler = self.dialect.ddl_compiler(self.dialect, statement)
@@ -109,8 +110,8 @@ class OlapImpl(DefaultImpl):
     def _type(
         self, table: str, column: str, schema: str | None, type_: Any, nullable: bool | None
     ) -> str:
-        """Return the new type of a column. Raise CommandError without a connection that says what
-        is not given."""
+        """Return the new type of a column. Where `type_` or `nullable` is None, the column's
+        present one counts. Raises CommandError if that is needed and there is no connection."""
         current = (
             ""
             if type_ is not None and nullable is not None
@@ -126,7 +127,7 @@ class OlapImpl(DefaultImpl):
         return f"Nullable({kind})" if is_nullable else kind
 
     def _current(self, table: str, column: str, schema: str | None) -> str:
-        """Return the type that the column has."""
+        """Return the present type of the column. Raises CommandError without a connection."""
         if self.as_sql or self.connection is None:
             raise CommandError(
                 f"Without a connection give type_ and nullable of {table}.{column}: both are one type."

@@ -41,7 +41,7 @@ class OperatorCompiler(SQLCompiler):
         return f"bitNot({self.process(unary.element, **kw)})"
 
     def _called(self, function: str, binary: Any, **kw: Any) -> str:
-        """Return a call of the function with both sides."""
+        """Return a call of the function with both operands as arguments."""
         return f"{function}({self.process(binary.left, **kw)}, {self.process(binary.right, **kw)})"
 
     # --- texts
@@ -55,7 +55,7 @@ class OperatorCompiler(SQLCompiler):
         return f"NOT {self.visit_regexp_match_op_binary(binary, operator, **kw)}"
 
     def visit_regexp_replace_op_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
-        """Compile a replacement of all matches, as MySQL and Oracle have it."""
+        """Compile a replacement of every match, as in MySQL and Oracle."""
         pattern, replacement = binary.right.clauses
         text = self.process(binary.left, **kw)
         with_flags = self._pattern(pattern, binary.modifiers["flags"], **kw)
@@ -73,7 +73,7 @@ class OperatorCompiler(SQLCompiler):
         return f"concat('(?{flags})', {text})"
 
     def visit_collation(self, element: Any, **kw: Any) -> str:
-        """Return the name of a collation in quotes."""
+        """Return the name of a collation as a string literal."""
         return self.render_literal_value(element.collation, sqltypes.STRINGTYPE)
 
     # --- comparisons
@@ -89,13 +89,15 @@ class OperatorCompiler(SQLCompiler):
         return self._between_either("NOT BETWEEN", binary, **kw)
 
     def _between_either(self, word: str, binary: Any, **kw: Any) -> str:
-        """Compile BETWEEN SYMMETRIC: the bounds come in either order."""
+        """Compile BETWEEN SYMMETRIC, whose bounds come in either order; `word` is BETWEEN or NOT
+        BETWEEN."""
         left = self.process(binary.left, **kw)
         first, last = (self.process(clause, **kw) for clause in binary.right.clauses)
         return f"{left} {word} least({first}, {last}) AND greatest({first}, {last})"
 
     def visit_binary(self, binary: Any, *arguments: Any, **kw: Any) -> str:
-        """Compile `x = any_(array)` and `all_(array)` by a lambda; all else as it comes."""
+        """Compile a comparison with `any_(array)` or `all_(array)` as arrayExists or arrayAll; any
+        other binary expression as usual."""
         right = binary.right
         of_array = isinstance(right, CollectionAggregate) and isinstance(
             right.element.type, sqltypes.ARRAY
@@ -109,7 +111,8 @@ class OperatorCompiler(SQLCompiler):
     # --- elements of arrays and JSON
 
     def visit_getitem_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
-        """Compile an element of an array, or a slice of it, both counted from 1."""
+        """Compile an element of an array, or a slice of it. Both count from 1; a slice includes its
+        last position."""
         array = self.process(binary.left, **kw)
         if isinstance(binary.right.type, sqltypes.NullType) and hasattr(binary.right, "start"):
             start, stop = (
@@ -146,7 +149,8 @@ class OperatorCompiler(SQLCompiler):
         return self._shifted(binary, operator, **kw)
 
     def _shifted(self, binary: Any, operator: Any, **kw: Any) -> str:
-        """Compile a sum or difference; an Interval beside a moment becomes one of ClickHouse's."""
+        """Compile a sum or difference. Beside a date or time an Interval becomes an interval of
+        ClickHouse."""
         affinities = [side.type._type_affinity for side in (binary.left, binary.right)]
         moves = sqltypes.Interval in affinities and any(a in _MOMENTS for a in affinities)
         if not moves:
@@ -172,7 +176,7 @@ class OperatorCompiler(SQLCompiler):
         return f"arrayStringConcat(groupArray({text}), {separator})"
 
     def visit_aggregateorderby(self, aggregateorderby: Any, **kw: Any) -> str:
-        """Raise CompileError: aggregates take rows as they come."""
+        """Raise CompileError: ClickHouse's aggregates have no ORDER BY."""
         raise exc.CompileError(
             "ClickHouse has no ORDER BY inside of an aggregate: sort its array, as in "
             "func.arraySort(func.groupArray(x))."
@@ -200,6 +204,7 @@ class OperatorCompiler(SQLCompiler):
         return f"{in_order}[greatest(1, toUInt64(ceil({level} * count({value}))))]"
 
     def visit_random_func(self, fn: Any, **kw: Any) -> str:
+        """Compile random() as rand(), a UInt32."""
         return "rand()"
 
     # --- clauses
@@ -212,11 +217,12 @@ class OperatorCompiler(SQLCompiler):
         return f"DISTINCT ON ({columns}) "
 
     def get_from_hint_text(self, table: Any, text: str | None) -> str | None:
-        """Return what `with_hint(table, "FINAL")` writes behind the table: FINAL, SAMPLE 0.1."""
+        """Return the text of `with_hint(table, text)`, such as FINAL or SAMPLE 0.1, which follows
+        the table in FROM."""
         return text
 
     def fetch_clause(self, select: Any, *arguments: Any, **kw: Any) -> str:
-        """Compile FETCH FIRST; raise CompileError for one of a percentage."""
+        """Compile FETCH FIRST n ROWS; raise CompileError for FETCH … PERCENT."""
         if select._fetch_clause_options and select._fetch_clause_options["percent"]:
             raise exc.CompileError(
                 "FETCH … PERCENT does not exist: count the rows, then LIMIT them."

@@ -23,10 +23,10 @@ class OlapTime(sqltypes.Time):
     """A time of day: Time64(6), whose values are durations."""
 
     def result_processor(self, dialect: Any, coltype: Any) -> Callable[[Any], Any] | None:
-        """Return the function that makes a time of day of a duration."""
+        """Return the function that converts a duration since midnight in a result to a time of day."""
 
         def time_of_day(value: Any) -> Any:
-            """Return the time that is so long after midnight."""
+            """Return the time of day that is this duration after midnight; other values unchanged."""
             if not isinstance(value, datetime.timedelta):
                 return value
             return (datetime.datetime.min + value).time()
@@ -38,7 +38,7 @@ class OlapBytes(sqltypes.LargeBinary):
     """Bytes in a String. The engine gives those that are UTF-8 as text."""
 
     def result_processor(self, dialect: Any, coltype: Any) -> Callable[[Any], Any] | None:
-        """Return the function that makes bytes of a text."""
+        """Return the function that encodes a text of a result as UTF-8; bytes and None stay."""
         return lambda value: value.encode() if isinstance(value, str) else value
 
 
@@ -54,15 +54,15 @@ class OlapInterval(NativeForEmulated, _AbstractInterval):
         return cls()
 
     def bind_processor(self, dialect: Any) -> Callable[[Any], Any]:
-        """Return the function that makes microseconds of a timedelta."""
+        """Return the function that converts a timedelta to whole microseconds, None to None."""
         return lambda value: None if value is None else value // datetime.timedelta(microseconds=1)
 
     def literal_processor(self, dialect: Any) -> Callable[[Any], str]:
-        """Return the function that writes a timedelta as microseconds."""
+        """Return the function that writes a timedelta as a number of whole microseconds."""
         return lambda value: str(value // datetime.timedelta(microseconds=1))
 
     def result_processor(self, dialect: Any, coltype: Any) -> Callable[[Any], Any]:
-        """Return the function that makes a timedelta of microseconds."""
+        """Return the function that converts microseconds to a timedelta, None to None."""
         return lambda value: None if value is None else datetime.timedelta(microseconds=value)
 
 
@@ -83,8 +83,9 @@ class OlapJSONPath(sqltypes.JSON.JSONPathType):
 
 
 def json_place(place: str | int) -> str:
-    """Return a name in quotes, or an index: Core counts from 0 and ClickHouse from 1; both count
-    from -1 at the end. The compiler doubles backslashes, as in each literal."""
+    """Return a member's name in quotes, or an element's index plainly. Core counts elements from 0
+    and ClickHouse from 1; both count from -1 at the end. Backslashes are left to the compiler,
+    which doubles them in each literal."""
     if isinstance(place, str):
         return "'" + place.replace("'", "''") + "'"
     return str(place + 1 if place >= 0 else place)

@@ -21,9 +21,8 @@ def insert_delay_ms(
     """Return the milliseconds to wait before an INSERT into these partitions, mostly 0.
 
     The delay grows exponentially from `parts_to_delay_insert` parts in a partition to a second at
-    `parts_to_throw_insert`, where TooManyParts is raised. Those of the statement's settings, if they
-    are not 0, stand for those of the table.
-    """
+    `parts_to_throw_insert`, where TooManyParts is raised. A value of the statement's settings that
+    is not 0 overrides the table's."""
     delay_at, throw_at = (
         settings.integer(name) or int(table.setting(name))
         for name in ("parts_to_delay_insert", "parts_to_throw_insert")

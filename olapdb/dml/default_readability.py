@@ -145,7 +145,7 @@ def may_not_convert(before: types.DataType, after: types.DataType) -> bool:
 
 
 def _checked_entry(part: Part) -> str:
-    """Return the entry of `tried` which says that the part's defaults were read."""
+    """Return the entry by which the set of checked parts says that this part's defaults were read."""
     return f"defaults of {part.id}"
 
 

@@ -44,7 +44,7 @@ OffsetRanges = tuple[OffsetRange, ...]
 
 
 def parse_offsets(offsets: Mapping[str, Sequence[int]] | None) -> OffsetRanges:
-    """Return `{stream: (from, to)}` as stretches; raise BadArguments that names the wrong entry."""
+    """Return `{stream: (from, to)}` as ranges; raise BadArguments that names the wrong entry."""
     if not offsets:
         return ()
     if not isinstance(offsets, Mapping):
@@ -87,10 +87,8 @@ def _pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _offset_range(stream: object, pair: object) -> OffsetRange:
-    """Return the stretch of one stream from `pair`: its first offset and the one after its last.
-
-    Raises BadArguments if the name is no text, or the pair is not two ascending whole numbers.
-    """
+    """Return the range of one stream from `pair`: its first offset and the one after its last.
+    Raises BadArguments if the name is no text, or the pair is not two ascending whole numbers."""
     if not isinstance(stream, str) or not 0 < len(stream.encode()) <= STREAM_NAME_BYTES_MAX:
         raise BadArguments(
             f"A stream's name is a text of 1 to {STREAM_NAME_BYTES_MAX} bytes, not {stream!r}.",
@@ -145,12 +143,11 @@ class Delivery:
         return bool(self.offset_ranges or self.dropped)
 
     def is_duplicate(self) -> bool:
-        """Return whether the table already has the token, or all of the offsets.
+        """Return whether the table already has the token, or all of the offsets. The INSERT is then
+        finished and must not fire views, which might fail.
 
-        The INSERT is then finished and must not fire views, which might fail. Raises OffsetHole,
-        naming the stream, if positions are missing in between, if a stretch is already there in
-        part, or if some streams are there and others are not.
-        """
+        Raises OffsetHole, naming the stream, if positions are missing before a range, if the table
+        has a range in part, or if it has the ranges of some streams but not of others."""
         if self.token and self.services.catalog.violated((TokenIsNew(self.table.id, self.token),)):
             return True
         if not self.offset_ranges:
@@ -175,8 +172,9 @@ class Delivery:
         return bool(old)
 
     def _is_stored(self, offsets: OffsetRange) -> bool:
-        """Return whether the table has the whole stretch; raise OffsetHole if it overlaps or
-        leaves a gap."""
+        """Return whether the table has the whole range; False for a new stream, or if the range
+        begins where the stored positions end. Raise OffsetHole if positions in between are missing,
+        or if the table has the range in part."""
         position = self.positions.get(offsets.stream)
         if position is None or position == offsets.first:
             return False

@@ -322,8 +322,8 @@ class InsertWriter:
     def admit_staged(
         self, staged: StagedInsert, table: Table, admission: Admission, snapshot: Snapshot
     ) -> StagedInsert:
-        """Return what tasks staged without the rows whose key exists; nearly always that is all
-        of it."""
+        """Return the staging without rows whose key exists already. Usually there are none, and it
+        is returned unchanged."""
         trial = Admission.of(self.services, table)
         assert trial is not None
         for part_added in staged.parts_of(table.id):

@@ -174,8 +174,8 @@ class _Exchange:
     def _draw(
         self, blocks: Iterable[pa.Table], stager: BlockStager
     ) -> tuple[list[pa.Table] | None, int]:
-        """Note the keys of all blocks. Return the blocks where they fit into memory; else stage
-        them and return None with the number of their rows."""
+        """Note the keys of all blocks. Return the blocks and the number of their rows. If the
+        blocks do not fit into memory, stage them and return None with the number."""
         held: list[pa.Table] | None = [] if self._compares() else None
         rows, held_bytes = 0, 0
         for block in blocks:
@@ -197,8 +197,9 @@ class _Exchange:
         return held, rows
 
     def _compares(self) -> bool:
-        """Return whether equal rows may stay. In an engine that combines rows the last one may win,
-        so that it matters which rows came last."""
+        """Return whether rows that leave and rows that come may be compared, so that equal ones
+        stay. They may not in an engine that combines rows: the order of insertion may matter there.
+        """
         return not self.table.engine.combines
 
     # --- what leaves
@@ -289,7 +290,8 @@ class _Exchange:
         )
 
     def _remove(self, removal: RowRemoval, part: Part, gone: np.ndarray) -> AddPart | None:
-        """Tell `removal` of the rows that leave the part; return the part of those that remain."""
+        """Add the part's rows in the mask `gone` to `removal`. Stage and return the part of the
+        remaining rows; return None if none remain."""
         self.origin.refuse_cancelled()
         if gone.all():
             rows = read_rows(self._around, self.table, part) if removal.reads_rows else None
@@ -306,8 +308,9 @@ class _Exchange:
 
 
 def _stays(codes: np.ndarray, old_rows: int, groups: int) -> np.ndarray:
-    """Return a mask of the rows that both sides have. `codes` name equal rows, the first `old_rows`
-    of them leave and the others come. Of a row that is there n and m times, min(n, m) stay."""
+    """Return a mask of the rows that stay, since both sides have them. Equal rows have equal
+    `codes`; the first `old_rows` rows leave, the others come. Of a row that occurs n times on one
+    side and m times on the other, min(n, m) stay on each."""
     old, new = codes[:old_rows], codes[old_rows:]
     common = np.minimum(np.bincount(old, minlength=groups), np.bincount(new, minlength=groups))
     return np.concatenate([_occurrence(side) < common[side] for side in (old, new)])

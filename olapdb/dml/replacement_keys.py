@@ -79,8 +79,8 @@ class ReplacementKeys:
         return bool(self._expressions) and not self._noted
 
     def condition(self) -> nodes.Expression | None:
-        """Return the WHERE clause with bounds of the noted keys, which exclude parts from being
-        read; None if there is neither."""
+        """Return the clause's WHERE joined by AND with bounds of the noted keys, so that parts
+        without such keys are not read. Return None if there is neither."""
         conditions = [] if self._replacing.where is None else [self._replacing.where]
         for at, expression in enumerate(self._expressions):
             if isinstance(expression, ColumnRef):
@@ -90,8 +90,8 @@ class ReplacementKeys:
         return nodes.Function("and", tuple(conditions))
 
     def _bounds(self, at: int, column: ColumnRef) -> list[nodes.Expression]:
-        """Return conditions that the noted values of a key column bound it by; [] where one of them
-        is NULL or its type has no literal."""
+        """Return two conditions: the key column `at` is at least the smallest noted value and at
+        most the largest. Return [] if a noted value is NULL or the type has no literal."""
         values = pa.concat_tables(self._noted).column(at)
         if not isinstance(plain(column.type), _BOUNDED) or values.null_count:
             return []

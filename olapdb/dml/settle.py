@@ -35,7 +35,9 @@ def settle_cascade(
     store: Store,
     discard: Callable[[Iterable[str]], None],
 ) -> StagedInsert:
-    """Return the staging of the last firing; its views are `unsettled` where no two firings agreed.
+    """Fire the cascade again until two firings in a row bring the same rows, at most ROUNDS_MAX
+    times; return the staging of the last firing. Views whose joined tables still differed are
+    `unsettled` in it.
 
     `fire` returns the same source parts with the output of a cascade that joins the given parts,
     and deletes all staged files where it fails. `discard` deletes the files of an earlier firing.

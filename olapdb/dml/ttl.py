@@ -63,9 +63,8 @@ def apply_ttl(
         return reset_expired_columns(change, snapshot, table, partition_id, staging)
 
     def group(at: int, snapshot: Snapshot, staging: Staging) -> DeleteResult:
-        """Group the expired rows by rule number `at` of the table's TTL … GROUP BY rules.
-
-        One commit. Deletes nothing if the table has no longer so many rules."""
+        """Group the expired rows by rule number `at` of the table's TTL … GROUP BY rules, in one
+        commit. Do nothing if the table no longer has that many rules."""
         table = stored_table(snapshot, table_id, "TTL")
         rules = [rule for rule in ttl_rules(table) if rule.action == "GROUP BY"]
         if at >= len(rules):

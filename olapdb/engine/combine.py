@@ -174,7 +174,8 @@ def _coalescing(layout: TableLayout, rows: pa.Table, groups: Groups) -> pa.Table
 
 
 def _last_valid(values: pa.Array, groups: Groups) -> pa.Array:
-    """Return the row of each group's last value that is not NULL, of its last row if all are."""
+    """Return for each group the position of its last value that is not NULL, or of its last row if
+    all are NULL."""
     last = np.append(groups.starts[1:], len(values)) - 1
     if not values.null_count:
         return from_numpy(last)

@@ -138,7 +138,8 @@ class TableLayout:
     def _index_values(
         self, index: SkipIndex, expression: Expression, batch: pa.RecordBatch
     ) -> pa.Array:
-        """Return the values of one index's expression, preprocessed if it says so."""
+        """Return the values of one index's expression for the rows of the batch, as the index's
+        preprocessor, if any, makes them."""
         values = evaluate_array(expression, batch, self._environment)
         values = preprocessed_values(index, values, expression.type)
         # Without the cast, list types may differ in the names of their items.

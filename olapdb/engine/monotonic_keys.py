@@ -67,13 +67,15 @@ class _MonotonicColumn:
 
     @property
     def positions(self) -> pa.Array:
-        """Return the position of each row's value in low, low + 1, …"""
+        """Return each row's value minus `low`, as integers."""
         integer_type = pa.uint64() if pa.types.is_unsigned_integer(self.ticks.type) else pa.int64()
         return pc.subtract(self.ticks.cast(integer_type), scalar_of(self.low, integer_type))
 
 
 def _monotonic(expression: Expression, batch: pa.RecordBatch) -> _MonotonicColumn | None:
-    """Return the column of a monotonic expression; None for other expressions and few rows."""
+    """Return the column that a monotonic expression reads. Return None for another expression, for
+    fewer than MONOTONIC_ROWS_MIN rows, and for a column that is no integer, date or time, or has
+    NULLs."""
     name = _monotonic_argument(expression)
     if name is None or batch.num_rows < tuning.MONOTONIC_ROWS_MIN:
         return None
@@ -100,7 +102,8 @@ def _monotonic_argument(expression: Expression) -> str | None:
 
 
 def _ticks(values: pa.Array) -> pa.Array | None:
-    """Return integers, days or ticks; None for other types and for a column with NULLs."""
+    """Return integers as they are, dates as days and times as ticks; None for other types and for a
+    column with NULLs."""
     arrow = values.type
     if values.null_count:
         return None
@@ -114,9 +117,8 @@ def _ticks(values: pa.Array) -> pa.Array | None:
 def _evaluate_at(
     expression: Expression, column: _MonotonicColumn, ticks: Sequence[int], environment: Environment
 ) -> pa.Array | None:
-    """Return the expression's values for these values (ticks) of its column.
-
-    Returns None if it fails for a value, since perhaps no row has that value."""
+    """Return the expression's values for these values (`ticks`) of its column. Return None if it
+    fails for any of them, since perhaps no row has that value."""
     values = array_of(ticks, column.ticks.type).view(column.arrow)
     try:
         batch = pa.RecordBatch.from_arrays([values], names=[column.name])

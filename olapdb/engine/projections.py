@@ -189,7 +189,7 @@ def _order_expressions(query: nodes.Select) -> list[nodes.Expression]:
 
 
 def _refuse_directions(name: str, query: nodes.Select) -> None:
-    """Raise IllegalProjection if ORDER BY says more than expressions."""
+    """Raise IllegalProjection if ORDER BY has DESC, NULLS FIRST or LAST, or COLLATE."""
     for item in _order(query):
         if item.descending or item.nulls_first is not None or item.collate is not None:
             raise IllegalProjection(

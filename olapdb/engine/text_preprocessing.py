@@ -67,7 +67,8 @@ def preprocessed_column(index: SkipIndex, column: Expression) -> Expression:
 
 
 def preprocessed_text(index: SkipIndex, text: bytes) -> bytes:
-    """Return what the preprocessor makes of a text, b"" of NULL."""
+    """Return the text as the index's preprocessor changes it, unchanged without one; b"" if the
+    result is NULL."""
     expression = preprocessed(index, STRING)
     if expression is None:
         return text
@@ -79,7 +80,8 @@ def preprocessed_text(index: SkipIndex, text: bytes) -> bytes:
 
 
 def preprocessed_values(index: SkipIndex, values: pa.Array, data_type: DataType) -> pa.Array:
-    """Return what the preprocessor makes of the values of the index's expression."""
+    """Return the values of the index's expression, of type `data_type`, as its preprocessor changes
+    them; unchanged without one."""
     expression = preprocessed(index, data_type)
     if expression is None:
         return values

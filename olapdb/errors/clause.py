@@ -12,9 +12,10 @@ __all__ = ["in_clause"]
 
 @contextmanager
 def in_clause(clause: str, *, has_positions: bool = False) -> Iterator[None]:
-    """Begin the message of each error raised inside with the clause, as it is written.
+    """Put the clause, as it is written, before the message of each error raised inside the `with`,
+    unless it is there already.
 
-    Without `has_positions` the error's position is left out: the clause was parsed again from its
+    Without `has_positions` the error's position is removed: the clause was parsed again from its
     own text, so it is no place in the statement."""
     try:
         yield

@@ -82,7 +82,7 @@ class TooFewArguments(ProgrammingError, name="TOO_FEW_ARGUMENTS_FOR_FUNCTION", c
 class CannotCreateCharsetConverter(
     ProgrammingError, name="CANNOT_CREATE_CHARSET_CONVERTER", code=360
 ):
-    """A character set that there is not."""
+    """The name of a character set that does not exist."""
 
 
 class ArgumentOutOfBound(ProgrammingError, name="ARGUMENT_OUT_OF_BOUND", code=69):
@@ -340,7 +340,7 @@ class UnexpectedExpression(ProgrammingError, name="UNEXPECTED_EXPRESSION", code=
 
 
 class UnsupportedInProcess(NotSupportedError, name="UNSUPPORTED_METHOD", code=1):
-    """A statement about the server that there is not."""
+    """A statement about a server: olapdb runs in the process and has none."""
 
 
 class RecursiveFunction(ProgrammingError, name="UNSUPPORTED_METHOD", code=1):
@@ -404,7 +404,7 @@ class PathNotAllowed(ProgrammingError, name="DATABASE_ACCESS_DENIED", code=291):
 
 
 class QueryIsProhibited(NotSupportedError, name="QUERY_IS_PROHIBITED", code=392):
-    """A statement for a cluster, which ClickHouse without servers refuses before it looks for it."""
+    """A statement for a cluster, or one that defines an object where `allow_ddl` is off."""
 
 
 class CannotForgetPartition(ProgrammingError, name="CANNOT_FORGET_PARTITION", code=716):
@@ -424,7 +424,8 @@ class InvalidUsageOfInput(ProgrammingError, name="INVALID_USAGE_OF_INPUT", code=
 
 
 class InvalidTemplate(ProgrammingError, name="INVALID_TEMPLATE_FORMAT", code=474):
-    """A template of the format Template that says no rows, or something that there is not."""
+    """A template of the format Template that has no place for the rows, or a placeholder of no
+    meaning."""
 
 
 class FunctionNotAllowed(ProgrammingError, name="FUNCTION_NOT_ALLOWED", code=446):

@@ -65,6 +65,7 @@ class Error(Exception):
 
 
 def _rebuild(cls: type[Error], message: str, hint: str, position: Position | None) -> Error:
+    """Return an error of the class as it was pickled."""
     return cls(message, hint=hint, position=position)
 
 

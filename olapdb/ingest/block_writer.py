@@ -32,10 +32,10 @@ from olapdb.storage.writer import write_part
 class BlockWriter:
     """Collects the parts of blocks, and the requirements of the commit that publishes them.
 
-    With `inline` False no part is kept in the catalog (a cluster's tasks).  `swap` names a replay,
-    see `olapdb.storage.replay_manifest`.  `owns_blocks` says that nothing but the engine has the memory of the blocks, so
-    that the column cache may keep it: rows of a query or of parts, not those of the caller.
-    """
+    With `inline` False no part is kept in the catalog (a cluster's tasks). `swap` names a replay,
+    see `olapdb.storage.replay_manifest`. `owns_blocks` says that nothing but the engine has the
+    memory of the blocks, so that the column cache may keep it: rows of a query or of parts, not
+    those of the caller."""
 
     context: TriggerContext
     lease_id: str

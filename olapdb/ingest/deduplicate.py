@@ -166,8 +166,9 @@ class Admission:
         return cls(table, rule, indexes.of(table.id, services.catalog), services)
 
     def admit(self, block: pa.Table) -> pa.Table:
-        """Return the rows of the block with new keys, in their order; the block itself if all are
-        new."""
+        """Return the rows of the block with new keys, in their order; of rows with equal keys the
+        first. Rows without a key, which have a NULL in it, stay. Return the block itself if no row
+        is dropped."""
         keys, has_key = self.block_keys(block)
         fresh = SortedKeys.of(keys, None if has_key.all() else np.flatnonzero(has_key))
         is_known = self._history.accepted_mask(fresh, self._oldest)
@@ -184,7 +185,8 @@ class Admission:
         return block.filter(from_numpy(admitted)) if dropped else block
 
     def block_keys(self, block: pa.Table) -> tuple[np.ndarray, np.ndarray]:
-        """Return the rows' keys, shape (rows, 2), and for each row whether it has one."""
+        """Return the rows' keys, shape (rows, 2), and a mask of the rows that have one: rows with a
+        NULL in a key column have none."""
         arrays = [single_chunk(block.column(name)) for name in self.rule.columns]
         has_key = np.ones(block.num_rows, bool)
         for array in arrays:

@@ -37,21 +37,21 @@ def row_keys(arrays: Sequence[pa.Array], rows: int) -> np.ndarray:
 
 
 class _Lanes:
-    """The two lanes of the hashes of some rows."""
+    """The hashes of rows in progress: `high` and `low` halves of 64 bits, one of each for a row."""
 
     def __init__(self, rows: int) -> None:
         self.high = np.full(rows, _HIGH_SEED)
         self.low = np.full(rows, _LOW_SEED)
 
     def take(self, words: np.ndarray, rows: np.ndarray | slice = slice(None)) -> None:
-        """Hash one more word of each of `rows`."""
+        """Mix one more 8-byte word into the hash of each of `rows`, in their order."""
         with np.errstate(over="ignore"):
             self.high[rows] = mix(self.high[rows] ^ words)
             self.low[rows] = mix((self.low[rows] + words) * _ODD)
 
 
 def _add_column(lanes: _Lanes, array: pa.Array) -> None:
-    """Hash the values of one column of the key."""
+    """Add the values of one key column to the hashes of their rows."""
     arrow = array.type
     if pa.types.is_string(arrow) or pa.types.is_fixed_size_binary(arrow):
         _add_texts(lanes, columns.binary(array))
@@ -64,7 +64,7 @@ def _add_column(lanes: _Lanes, array: pa.Array) -> None:
 
 
 def _add_decimals(lanes: _Lanes, array: pa.Array) -> None:
-    """Hash decimals by their 128 or 256 bits."""
+    """Add decimals to the hashes of their rows, by their 128 or 256 bits."""
     words = array.type.byte_width // 8
     buffer = array.buffers()[1]
     if buffer is None:

@@ -33,7 +33,7 @@ OTHER_PARTS = -1
 
 @dataclass(frozen=True, slots=True)
 class JoinedParts:
-    """The number of parts, of those that its own commit adds to a table, that a view joined.
+    """The number of parts that a view joined, of those that its own commit adds to a table.
 
     With fewer parts than the commit adds, or with other ones (`OTHER_PARTS`), the view joined a
     state that no snapshot ever has."""

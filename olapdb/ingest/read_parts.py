@@ -37,10 +37,11 @@ def read_pieces(
     coded: Collection[str] = (),
     granules: range | None = None,
 ) -> Iterator[pa.Table]:
-    """Yield what `read_rows` returns in pieces of whole row groups of about `rows_max` rows.
+    """Yield the rows that `read_rows` returns, in pieces of whole row groups of about `rows_max`
+    rows. Yields at least one piece.
 
-    Yields at least one piece.  Text columns named in `coded` come as dictionaries where the part
-    stores them so.  `granules` restricts the row groups by index; None reads all."""
+    Text columns named in `coded` come as dictionaries where the part stores them so. `granules`
+    restricts the row groups by index; None reads all."""
     names = [c.name for c in table.stored_columns if columns is None or c.name in columns]
     reader = PartReader(context.store, context.snapshot, part, table, context.environment)
     groups: list[int] = []

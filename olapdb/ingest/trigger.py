@@ -177,7 +177,8 @@ def error_in_view(view: MaterializedView, error: Error) -> Error:
 
 
 def _versions(view: MaterializedView, snapshot: Snapshot) -> tuple[tuple[str, int], ...]:
-    """Return the versions of the objects on which the bound view depends."""
+    """Return (id, version) of the source, the target and each table that the view reads; objects
+    that were dropped are left out."""
     items = (
         snapshot.by_id(object_id)
         for object_id in (*view.references, view.source_id, view.target_id)

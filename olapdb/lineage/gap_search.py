@@ -21,7 +21,8 @@ from olapdb.records import dataclass
 
 @dataclass(frozen=True)
 class NamedSlices:
-    """The source blocks that slices of a target name: `all`, and by slices that name the same."""
+    """The source blocks that the parts of a target name. `all` are those of all slices; `groups`
+    has (blocks, slices): every slice of a group names the same blocks."""
 
     all: Coverage
     groups: tuple[tuple[Coverage, tuple[str, ...]], ...]
@@ -55,8 +56,8 @@ class NamedSlices:
 
 @dataclass(frozen=True)
 class GapSearch:
-    """A search for the source blocks whose rows had reached only slices from which everything is
-    removed: those of `named`.
+    """A search for the source blocks whose rows had reached only the slices in `named`, from which
+    the commit removes everything.
 
     `left` are the blocks that the remaining parts of the target name, `cancelled` those of parts
     without rows, `retired` the slices whose rows had left by retention."""

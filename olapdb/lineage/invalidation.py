@@ -191,12 +191,12 @@ def all_slices(snapshot: Snapshot, table: Table, parts: Collection[Part]) -> dic
 
 def slices_naming(view: MaterializedView, part: Part, snapshot: Snapshot) -> frozenset[str] | None:
     """Return the slices of the view that a part of its source reached, without reading the part:
-    the slices whose parts name blocks of it. Return None (all of them) where the target keeps no
-    parts; or where it drops sums of zero, so that rows of the part may have cancelled out before it
-    was written.
+    the slices whose parts name blocks of it. Slices that are stale already are included, since a
+    running replay may still bring them such names.
 
-    A slice that is stale already may lack the names that a running replay will bring to it, so it
-    is included. All slices are where a replay above has moved rows to blocks that none names:
+    Return None, for all slices, if the target keeps no parts or is stale as a whole; if merges drop
+    sums of zero, so that rows of the part may have cancelled out; and if a replay of the view above
+    moved rows of this partition to blocks that no part of the target names.
 
         source part  blocks 3..4      target  2024-01 names 1..3, 2024-02 names 1..2, 2024-03 is stale
         reached      2024-01 and 2024-03
@@ -237,12 +237,12 @@ def slices_naming(view: MaterializedView, part: Part, snapshot: Snapshot) -> fro
 def partitions_moved_above(
     view: MaterializedView, snapshot: Snapshot, names: Collection[Coverage]
 ) -> frozenset[str]:
-    """Return the partitions of the view's source in which `names`, of parts of its target, are blocks
-    without rows.
+    """Return the partitions of the view's source in which `names`, the blocks that parts of its
+    target name, include blocks without live rows. Return none if no view writes the source.
 
-    A replay of the view above puts rows into a new block. Where it gives the rows that were there,
-    the view's own rows stay, and go on to name the block before: names alone do not tell then which
-    live parts they were made of."""
+    A replay of the view that writes the source puts its rows into a new block. If they equal the
+    former rows, this view's rows stay and still name the former block. The names then do not tell
+    which live parts those rows were made of."""
     if not snapshot.views_into(view.source_id):
         return frozenset()
     live: dict[str, list[BlockRange]] = {}

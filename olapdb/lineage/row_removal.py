@@ -153,12 +153,11 @@ class RowRemoval:
     def add_changed(
         self, part: Part, before: pa.Table, after: pa.Table, columns: frozenset[str] | None = None
     ) -> None:
-        """Add rows of the part that others replace: the slices that they reached, and those that
-        the new ones reach. With `columns` the rows differ in these alone, so that views that read
-        none of them are not affected.
+        """Note that rows of the part change from `before` to `after`, and add the slices of views
+        that either reaches. With `columns` the rows differ only in these: views that read none of
+        them are not affected.
 
-        Raises HaveDependentObjects for the target of a view, whose rows only the view makes.
-        """
+        Raises HaveDependentObjects for the target of a view, whose rows only the view makes."""
         if self._target is not None:
             name = f"{self._table.database}.{self._table.name}"
             raise HaveDependentObjects(
@@ -282,8 +281,9 @@ ANY_ENGINE_ACTIONS = frozenset({"TRUNCATE", "QUARANTINE PART"})
 def stored_table(
     snapshot: Snapshot, table_id: str, action: str, *, any_engine: bool = False
 ) -> Table:
-    """Return the table, of the MergeTree family, for DELETE and REPLACE of Memory too or, with `any_engine` and for
-    some actions, of any engine that stores rows. Raises UnknownTable, NotSupportedError, UnsupportedMethod."""
+    """Return the table, of the MergeTree family, for DELETE and REPLACE of Memory too or, with
+    `any_engine` and for some actions, of any engine that stores rows. Raises UnknownTable,
+    NotSupportedError, UnsupportedMethod."""
     table = snapshot.by_id(table_id)
     if not isinstance(table, Table):
         raise UnknownTable(f"The table of this {action} does not exist any more.")

@@ -205,9 +205,9 @@ class TargetRows:
         return self.snapshot.parts(self.table.id)
 
     def _traced_slices(self, view: MaterializedView) -> set[str | None]:
-        """Return the slices with an invalidation that is not about removed source rows. It may be
-        the only trace of rows that no part here names; the others are void once the whole slice is
-        a gap."""
+        """Return the slices with an invalidation whose cause is not the removal of source rows. It
+        may be the only trace of rows that no part here names. Other invalidations are void once the
+        whole slice is a gap."""
         return {
             invalidation.target_partition
             for invalidation in self.snapshot.invalidations(view.id)

@@ -102,7 +102,7 @@ def optimize(
     """
 
     def plan(snapshot: Snapshot, table: Table, up_to: int) -> list[list[Part]]:
-        """Return the merges of a round."""
+        """Return the merges of one round, of parts with blocks up to `up_to`; [] ends the rounds."""
         return _plan(snapshot, table, partition_id, final, limits or limits_of(table), up_to)
 
     return _merge_in_rounds(origin, table_id, plan)
@@ -120,7 +120,8 @@ def recompress(
     services = origin.services
 
     def plan(snapshot: Snapshot, table: Table, up_to: int) -> list[list[Part]]:
-        """Return the merges of a round, each of one part."""
+        """Return the parts with blocks up to `up_to` that need another codec, each as a merge of
+        its own; [] ends the rounds."""
         rules = Recompression.of(table, services)
         layout = shared_layout(table, services.cache, services.zone)
         environment = services.environment()

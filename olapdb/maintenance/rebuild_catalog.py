@@ -145,7 +145,8 @@ def _move_superseded(root: Path, paths: list[str]) -> None:
 
 
 def _read_all(store: Store) -> tuple[list[FooterFacts], list[str]]:
-    """Return the facts of every readable part file, by age, and the errors of the others."""
+    """Return the facts of every readable part file, by age, and the error texts of the unreadable
+    ones."""
     footers, unreadable = [], []
     for file in store.list(f"{DATA_FOLDER}/"):
         if not file.path.endswith(".parquet"):

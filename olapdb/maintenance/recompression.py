@@ -54,8 +54,9 @@ class Recompression:
         )
 
     def wants(self, part: Part, read: Callable[[Part], pa.Table]) -> bool:
-        """Return whether a part in a file is to be written again, with another codec. `read` gives
-        the part's rows where its bounds do not tell."""
+        """Return whether a part in a file is to be written again, with another codec; False for a
+        part without rows or in the catalog. `read` gives the part's rows if its bounds do not tell.
+        """
         if not self.rules or not part.rows or part.inline:
             return False
         passing: list[tuple[float, str]] = []
@@ -73,8 +74,9 @@ class Recompression:
 
 
 def _last_passed(passing: Sequence[tuple[float, str]], now: float) -> str:
-    """Return the codec of the rule that passed last, the later one of equals; "" if none has. The
-    start of time never passes, as in ClickHouse."""
+    """Return the codec of the rule whose time passed last before `now`, of equal times the later
+    rule; "" if none has passed. `passing` has (seconds since 1970, codec). The time 0 never passes,
+    as in ClickHouse."""
     best, chosen = 0.0, ""
     for latest, codec in passing:
         if 0 < latest <= now and latest >= best:

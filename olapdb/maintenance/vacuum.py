@@ -83,7 +83,8 @@ def vacuum(
 
 
 def backlog(services: Services) -> VacuumBacklog:
-    """Return the number of parts that vacuum must purge now, and the seconds that this takes."""
+    """Return the number of parts that vacuum must purge now, and the seconds that this will take at
+    the pace measured so far."""
     now_ms = services.clock_ms()
     parts = services.catalog.overdue_parts(
         _due_time(now_ms, OLD_PARTS_LIFETIME_SECONDS), _due_times(services, now_ms)

@@ -95,10 +95,10 @@ def named_ranges(contribution: Contribution) -> list[BlockRange]:
 
 
 class BlocksRemoved:
-    """Source blocks, by source partition, that parts of a target name no longer.
+    """Source blocks, by source partition, that the parts of a target no longer name.
 
-    A part that names them for all partitions names them for each other partition of the source that
-    has rows (`partitions`):
+    A contribution without a partition names its blocks for all partitions. Where one partition
+    loses such a block, the others of the source that have rows (`partitions`) name it one by one:
 
         (all: 1..9) without partition a: 3..4      ->  (all: 1..2, 5..9) (b: 3..4)
     """
@@ -115,8 +115,9 @@ class BlocksRemoved:
         ] = {}
 
     def without(self, contribution: Contribution) -> list[Contribution]:
-        """Return the contribution without the blocks. Its rows go with the remainder that names the
-        partitions which it named; without one they are lost."""
+        """Return what remains of the contribution: first itself with the blocks that no partition
+        loses, then one contribution for each partition that keeps some of the others. Only the
+        first keeps the row count; it is left out, and its count lost, if it has no blocks."""
         named, partition = named_ranges(contribution), contribution.source_partition
         removed = self._removed_anywhere if partition is None else self._removed.get(partition, ())
         remaining = subtract_ranges(named, removed)

@@ -106,8 +106,8 @@ def is_stale(snapshot: Snapshot, table_id: str, check: Check) -> bool:
 def _stale_partitions(
     snapshot: Snapshot, table_id: str
 ) -> dict[str, tuple[frozenset[str | None], frozenset[str]]]:
-    """Return for each stale view that writes the table its stale partitions, None for all, and the
-    partitions about which it has a verdict."""
+    """Return, by the id of each stale view that writes the table, its stale partitions (None among
+    them: all) and the partitions about which it has a verdict."""
     stale = {}
     for writer in snapshot.views_into(table_id):
         notes = snapshot.invalidations(writer.id)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StandInSnapshot:
-    """A snapshot that differs from `base` in some tables or parts only. Its commit number, databases, functions
-    and states of views are those of `base`; a subclass says what differs."""
+    """A snapshot that differs from `base` in some tables or parts only. Its commit number,
+    databases, functions and states of views are those of `base`; a subclass says what differs."""
 
     base: Snapshot
 

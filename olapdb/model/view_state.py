@@ -142,7 +142,7 @@ def _enclosing_bounds(
 
 
 def _text_order(value: int | str) -> Any:
-    """Return a sort key: texts are ordered by their bytes."""
+    """Return a sort key: the UTF-8 bytes of a text, a number unchanged."""
     return value.encode("utf-8", ESCAPED) if isinstance(value, str) else value
 
 

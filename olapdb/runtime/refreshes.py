@@ -23,8 +23,9 @@ class RunningRefreshes:
     def refreshing(
         self, view_id: str, cancelled: threading.Event, refuse_cancelled: Callable[[], None]
     ) -> Iterator[None]:
-        """Be the one statement of this process that refreshes the view; `cancelled` ends it. First
-        wait until another one has ended; `refuse_cancelled` may raise meanwhile."""
+        """Hold, inside the `with`, the right to refresh the view, which one statement of this
+        process has at a time. Wait for it first; `refuse_cancelled`, called meanwhile, may raise.
+        Setting `cancelled` ends the refresh."""
         with self._changed:
             while view_id in self._running:
                 self._changed.wait(WAIT_SECONDS)

@@ -55,6 +55,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
+    """Import a public name at its first use, so that PySpark is loaded only then."""
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

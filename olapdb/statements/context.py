@@ -220,6 +220,7 @@ class StatementContext:
             catalog.pin(number)
 
         def unpin() -> None:
+            """Remove the pins of the snapshots."""
             for catalog, number in pinned:
                 catalog.unpin(number)
 
@@ -338,9 +339,8 @@ class StatementContext:
         """Return the stored table of that name; for a materialized view its inner table.
 
         Raises the errors of `require`, IncorrectQuery for a view with a TO target,
-        UnsupportedMethod for a plain view, NotSupportedError for what a Buffer does not pass on. `action` names
-        the statement in these errors.
-        """
+        UnsupportedMethod for a plain view, NotSupportedError for what a Buffer does not pass on.
+        `action` names the statement in these errors."""
         item = self.require(snapshot, name)
         match item:
             case Table():

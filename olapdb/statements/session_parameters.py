@@ -22,7 +22,8 @@ class SessionParameters:
         self._values: Mapping[str, SetParameter] = {}
 
     def set(self, settings: Iterable[nodes.Setting]) -> None:
-        """Give the parameters that SET names their values, none for DEFAULT."""
+        """Store the values that SET gives to parameters; DEFAULT removes one. Settings among them
+        are ignored."""
         values = dict(self._values)
         for given in settings:
             if is_parameter(given):
@@ -33,7 +34,8 @@ class SessionParameters:
         self._values = values
 
     def with_names(self, text: str, given: Parameters) -> str:
-        """Return a statement's text with the names of its `{name:Identifier}`.
+        """Return the statement's text with each `{name:Identifier}` replaced by the parameter's
+        value. A statement's own parameter wins over the session's.
 
         Raises UnknownQueryParameter and BadQueryParameter."""
         if "Identifier" not in text:
@@ -44,7 +46,8 @@ class SessionParameters:
         )
 
     def beside(self, given: Parameters, text: str) -> Parameters:
-        """Return the parameters of a statement, and those of the session that its text may name."""
+        """Return the statement's parameters together with the session's, over which they win.
+        Return them unchanged if they are positional, or if the text names no parameter."""
         has_others = given and not isinstance(given, Mapping)
         if not self._values or has_others or not ("{" in text or ":" in text):
             return given

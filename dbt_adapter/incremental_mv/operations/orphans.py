@@ -57,9 +57,10 @@ class Orphan:
 def find_orphans(
     warehouse: Warehouse, project: ManifestProject, schemas: Collection[str]
 ) -> list[Orphan]:
-    """Return the orphans of this project in these schemas, those that others read last.
+    """Return the orphans of this project in these schemas, each before those that it reads.
 
-    Triggers of other projects, of people, and versions that a rebuild makes or keeps are none."""
+    Triggers of other projects, triggers that no dbt run made, and versions that a rebuild makes or
+    keeps are no orphans."""
     models = project.models()
     relations = project.relations()
     orphans = []

@@ -146,7 +146,7 @@ def _row(model: Model, step: str, chunks: int, rows: int, because: str) -> dict[
 def _step(
     warehouse: Warehouse, model: Model, definition: ModelDefinition, settings: RunSettings
 ) -> tuple[str, str]:
-    """Return what the next run does, and why; it decides by the same comparison as the run."""
+    """Return (the next run's step, why); decided by the same comparison as the run's."""
     names = model.names
     state, health = warehouse.model_state(names), warehouse.health(names)
     if state.view is None or health is None:

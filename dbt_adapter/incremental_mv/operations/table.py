@@ -30,11 +30,11 @@ class Report:
 
 
 def table_lines(rows: Sequence[Mapping[str, object]]) -> list[str]:
-    """Return the rows as lines under a head; numbers to the right.
+    """Return the rows as lines of a table with a head and a rule; numbers stand to the right.
 
-    The columns are those of the row with the most, then what others have besides. A column that is
-    empty in every row is left out. Texts beyond CELL_WIDTH_MAX are cut at `…`, and whole below the
-    table, behind the first cell of their row."""
+    The columns are those of the row with the most columns, then further ones of the other rows. A
+    column that is empty in every row is left out. Texts beyond CELL_WIDTH_MAX are cut with `…`;
+    below the table a line repeats each in full, after the first cell of its row."""
     if not rows:
         return []
     listed = dict.fromkeys(name for row in sorted(rows, key=len, reverse=True) for name in row)

@@ -48,5 +48,5 @@ def unindexed(column: sa.Column[Any]) -> Any:
 
 
 def listed(name: str) -> Any:
-    """Return a subquery over the values of a parameter that is a JSON list."""
+    """Return a subquery with a row for each value of the parameter `name`, a JSON list."""
     return sa.select(sa.func.json_each(P(name)).table_valued("value").c.value)

@@ -124,7 +124,7 @@ delete_expired_keys = CoreStatement(
 
 
 def _has_deliveries() -> Any:
-    """Select a row if the table has any token, live offset or accepted key."""
+    """Return the query that gives a row if the table has any token, live offset or accepted key."""
     one: Any = sa.literal_column("1")
     offsets, keys = t.source_offsets, t.accepted_keys
     return sa.union_all(

@@ -71,7 +71,8 @@ def _holds(value: object, kind: type) -> bool:
 
 
 def _constructed(statement: CoreStatement) -> str:
-    """Return the Python expression of the statement's text and parameters."""
+    """Return the Python source that constructs the statement: CatalogStatement(text, parameter
+    names)."""
     text, parameters = statement.compiled()
     lines = [repr(f"{line} ") for line in text.split("\n")[:-1]]
     lines.append(repr(text.split("\n")[-1]))

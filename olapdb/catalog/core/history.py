@@ -11,7 +11,8 @@ from olapdb.catalog.core.base import CoreStatement, P, listed
 
 
 def _without_parts() -> Any:
-    """Return the condition that a table was dropped up to `up_to` and none of its parts remain."""
+    """Return the condition that a commit up to :up_to dropped a table, and that the catalog has
+    none of the parts dropped with it."""
     has_parts = sa.exists().where(
         t.parts.c.dropped_commit == t.dropped_tables.c.dropped_commit,
         t.parts.c.table_id == t.dropped_tables.c.table_id,
@@ -33,13 +34,13 @@ _VERSIONED_TABLES = (
 
 
 def _purge(table: sa.Table) -> CoreStatement:
-    """Build the DELETE of the rows that commits until :up_to dropped."""
+    """Return the DELETE of the table's rows that commits up to :up_to dropped."""
     return CoreStatement(lambda: sa.delete(table).where(table.c.dropped_commit <= P("up_to")))
 
 
 def _has_history() -> Any:
-    """Select a row if vacuum would purge anything: dropped rows, old commits, tables without
-    parts."""
+    """Return the query that gives a row if vacuum would purge anything: dropped rows, commits
+    before :before, dropped tables without parts."""
     return sa.union_all(
         *(
             sa.select(sa.literal_column("1")).where(table.c.dropped_commit <= P("up_to"))
@@ -55,8 +56,8 @@ purge_dropped = tuple(_purge(table) for table in _VERSIONED_TABLES)
 
 
 def _tables_dropped_until() -> Any:
-    """Return the ids of tables with a definition that was dropped up to :up_to. A table whose
-    definition was only replaced is among them."""
+    """Return the query of the ids of tables with a definition that was dropped up to :up_to. A
+    table whose definition was only replaced is among them."""
     return sa.union(
         sa.select(t.objects.c.id).where(
             t.objects.c.dropped_commit <= P("up_to"),
@@ -98,7 +99,7 @@ purge_orphans = tuple(_purge_orphans(table) for table in _TABLE_CONTENTS)
 
 
 def _purge_all_orphans(table: sa.Table) -> CoreStatement:
-    """Build the DELETE of all rows whose table neither exists nor can be recovered."""
+    """Return the DELETE of all rows whose table neither exists nor can be recovered."""
     return CoreStatement(lambda: sa.delete(table).where(_is_orphan(table)))
 
 
@@ -106,7 +107,8 @@ purge_all_orphans = tuple(_purge_all_orphans(table) for table in _TABLE_CONTENTS
 
 
 def _purge_superseded_checks() -> Any:
-    """Delete all checks until :up_to but the newest for each view and target partition."""
+    """Return the DELETE of all checks made up to commit :up_to, except the newest of each view and
+    target partition."""
     newest = (
         sa.select(sa.func.max(t.checks.c.id))
         .where(t.checks.c.created_commit <= P("up_to"))

@@ -32,7 +32,8 @@ inline_of_part = CoreStatement(
 
 
 def _parts_at() -> Any:
-    """Select the parts of a table that commit :number reads, in no order."""
+    """Return the query of the parts of table :of_table in the snapshot of commit :number,
+    unordered."""
     # Two queries, so that each uses its partial index.
     live = sa.select(*PART_COLUMNS).where(
         t.parts.c.table_id == P("of_table"),
@@ -107,16 +108,16 @@ drop_all_parts = CoreStatement(
 
 
 def _due() -> Any:
-    """Return the time (ms since 1970) until which a part must have been dropped: that of its table
-    in `until_of`, a JSON object by table id, else `until_ms`."""
+    """Return the expression of the latest time (ms since 1970) at which a part must have been
+    dropped for vacuum to purge it: that of its table in :until_of, a JSON object by table id, else
+    :until_ms."""
     own = sa.func.json_each(P("until_of")).table_valued("key", "value").c
     of_table = sa.select(own.value).where(own.key == t.parts.c.table_id).scalar_subquery()
     return sa.func.coalesce(of_table, P("until_ms"))
 
 
 def _is_due() -> Any:
-    """Return the condition on parts that a commit until :up_to dropped, not later than `_due`
-    says."""
+    """Return the condition that a commit up to :up_to dropped the part, no later than `_due` says."""
     return sa.and_(t.parts.c.dropped_commit <= P("up_to"), t.parts.c.dropped_ms <= _due())
 
 
@@ -149,11 +150,12 @@ paths_still_used = CoreStatement(
 
 
 def _part_history() -> Any:
-    """Return each part with the commit that added it, and again with the one that dropped it."""
+    """Return the query of the changes of parts by commits up to :up_to, newest first: each part
+    with the commit that added it, and again with the one that dropped it."""
 
     def joined(at: Any, dropped: int) -> Any:
-        """Join parts with the commit whose number is in the column `at`. The result's "dropped" is
-        1 for removals, 0 for additions."""
+        """Return the query that joins parts with the commit whose number is in the column `at`. Its
+        column "dropped" is the number given: 1 for removals, 0 for additions."""
         commit = t.commits.c
         return sa.select(
             *PART_COLUMNS,

@@ -33,7 +33,7 @@ drop_object = CoreStatement(
 
 
 def _field_of_body(name: str) -> Any:
-    """Select a field of the object's JSON."""
+    """Return the expression of the field `name` in the JSON of a table or view."""
     return sa.func.json_extract(t.objects.c.body, sa.literal_column(f"'$.{name}'"))
 
 
@@ -58,8 +58,8 @@ forget_dropped_table = CoreStatement(
 
 
 def _schema_changed() -> Any:
-    """Select a row for each database, table or view that a commit after :after created or
-    dropped."""
+    """Return the query that gives a row for each database, table or view that a commit after :after
+    created or dropped."""
     changed: list[Any] = [
         sa.select(sa.literal_column("1")).where(column > P("after"))
         for table in (t.databases, t.objects)

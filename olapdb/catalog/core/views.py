@@ -128,7 +128,8 @@ insert_check = CoreStatement(
 
 
 def _checks_at() -> Any:
-    """Select the newest live check for each view and target partition, ordered by both."""
+    """Return the query of the newest live check for each view and target partition, ordered by
+    both."""
     newest = (
         sa.select(sa.func.max(t.checks.c.id))
         .where(alive(t.checks))

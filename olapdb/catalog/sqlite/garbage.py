@@ -82,11 +82,11 @@ def purge_history(
     clock_ms: Callable[[], int],
     failpoint: FailpointObserver,
 ) -> None:
-    """Delete what no snapshot after the horizon shows, join old blocks, shorten the log.
+    """Delete the rows that no snapshot after `due.horizon` shows, join old blocks into spans,
+    shorten the log of commits.
 
     Each transaction is bounded, as INSERTs wait for it; a crash between two leaves the rest to the
-    next round.
-    """
+    next round."""
     with writer.housekeeping("vacuum") as connection:
         raise_mark(connection, due.horizon)
     failpoint("vacuum.marked")

@@ -199,8 +199,9 @@ class HeadCache:
     def _read_schema(
         self, connection: sqlite3.Connection, number: int, *, keep: bool
     ) -> SchemaState:
-        """Read the databases, tables, views and functions as of commit `number`. Unchanged rows yield the same
-        objects as before. Objects are decoded at their first use. `keep` keeps the rows for the next read."""
+        """Read the databases, tables, views and functions as of commit `number`. Unchanged rows
+        yield the same objects as before. Objects are decoded at their first use. `keep` keeps the
+        rows for the next read."""
         databases = {
             name: DatabaseEntry(id, name, comment)
             for id, name, comment in sql.databases_at(connection, number=number)

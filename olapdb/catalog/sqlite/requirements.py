@@ -74,7 +74,8 @@ class Current:
         return self._coverage[view_id]
 
     def coverage_in(self, view_id: str, partition: str) -> Coverage:
-        """Return a coverage of the view that tells all about this partition."""
+        """Return a coverage of the view that is complete for this partition; rows of other
+        partitions may be missing from it."""
         if view_id in self._coverage or self._asks_often(view_id):
             return self.coverage(view_id)
         rows = sql.coverage_of_partition(
@@ -92,7 +93,7 @@ class Current:
 def _ranges_of(
     rows: Iterable[tuple[int, str | None, int, int]],
 ) -> Iterator[tuple[str | None, int, int]]:
-    """Yield (partition, first, last) of rows of the coverage."""
+    """Yield (partition, first block, last block) of coverage rows, which begin with a row id."""
     return ((partition, first, last) for _, partition, first, last in rows)
 
 

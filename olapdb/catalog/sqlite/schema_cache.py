@@ -76,8 +76,8 @@ class StoredObjects(Mapping[str, SchemaObject]):
 
 @dataclass(frozen=True)
 class SchemaState:
-    """Databases by name, objects by id, functions by (database, name), named collections by name; the other mappings are
-    derived. None but `ordered` decodes an object that it does not return."""
+    """Databases by name, objects by id, functions by (database, name), named collections by name;
+    the other mappings are derived. None but `ordered` decodes an object that it does not return."""
 
     databases: Mapping[str, DatabaseEntry] = field(default_factory=dict)
     by_id: Mapping[str, SchemaObject] = field(default_factory=dict)
@@ -144,6 +144,7 @@ class SchemaState:
 
 
 def _qualified_name(item: SchemaObject) -> tuple[str, str]:
+    """Return (database, name), by which objects are sorted."""
     return item.database, item.name
 
 

@@ -22,10 +22,11 @@ def kill(statement: nodes.Kill, context: StatementContext) -> Result:
     """Run KILL QUERY WHERE …, a condition over system.processes. Return a row for each cancelled
     statement, and no result for none.
 
-    A cancelled statement ends at its next batch with QUERY_WAS_CANCELLED; with SYNC the KILL waits for that, but not
-    for ever: who reads the statement's rows may have stopped. It never cancels itself; with TEST nothing is cancelled. KILL MUTATION finds nothing to end: a mutation is done
-    when its statement is, and KILL QUERY ends that. No part moves to another shard.
-    """
+    A cancelled statement ends at its next batch with QUERY_WAS_CANCELLED. With SYNC the KILL waits
+    for that, SYNC_SECONDS_MAX at most, since the reader of the statement's rows may have stopped. A
+    KILL never cancels itself; with TEST it cancels nothing. KILL MUTATION finds nothing to end: a
+    mutation is done when its statement is, and KILL QUERY ends that. No part moves to another
+    shard."""
     if statement.kind == "PART_MOVE_TO_SHARD":
         return Result()
     query_ids = _matching(statement, context)

@@ -28,9 +28,11 @@ def _reads(statement: nodes.Statement | None) -> bool:
 
 def refuse_if_readonly(statement: nodes.Statement | None, context: StatementContext) -> None:
     """Raise ReadOnly if the statement changes the warehouse, and the session or the statement's own
-    SETTINGS have `readonly`, and QueryIsProhibited if it defines an object without `allow_ddl`. `statement` None is an INSERT of Python data.
+    SETTINGS have `readonly`, and QueryIsProhibited if it defines an object without `allow_ddl`.
+    `statement` None is an INSERT of Python data.
 
-    With readonly = 2 or more a session may have temporary tables, which are no change of the warehouse."""
+    With readonly = 2 or more a session may have temporary tables, which are no change of the
+    warehouse."""
     if _reads(statement):
         return
     if not context.settings.boolean("allow_ddl"):

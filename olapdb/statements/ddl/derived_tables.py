@@ -172,5 +172,5 @@ def _over_generator(
 
 
 def _named(columns: tuple[Column, ...]) -> tuple[nodes.Expression, ...]:
-    """Return the columns by their names."""
+    """Return an expression for each column: its name."""
     return tuple(nodes.Identifier((column.name,)) for column in columns)

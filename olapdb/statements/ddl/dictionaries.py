@@ -223,8 +223,9 @@ def _check_layout(statement: nodes.CreateDictionary) -> None:
 
 
 def _check_types(definition: DictionaryDefinition) -> None:
-    """Raise UnknownType for a column whose type no dictionary can have, BadArguments for bounds of
-    a range that are no numbers, dates or times, and for a hierarchy over other keys."""
+    """Raise UnknownType for a column of a type that no dictionary can have. Raise BadArguments for
+    a Nullable key, a key of LAYOUT(IP_TRIE) that is not one String, bounds of RANGE that are not of
+    one numeric, date or time type, and a HIERARCHICAL attribute that is not UInt64."""
     for attribute in (*definition.keys, *definition.attributes):
         inner = attribute.type.inner if types.is_nullable(attribute.type) else attribute.type  # type: ignore[attr-defined]
         if not isinstance(inner, _ATTRIBUTES):
@@ -362,8 +363,9 @@ _NETWORK = (
 
 
 def network_text(prefix: nodes.Expression) -> nodes.Expression:
-    """Return the text of the same network that LAYOUT(IP_TRIE) keeps: `::ffff:10.0.0.0/104` for
-    `10.1.2.3/8`, so that networks are equal whose texts are. It raises for a text that is none."""
+    """Return the expression of the text under which LAYOUT(IP_TRIE) keeps the network `prefix`:
+    `::ffff:10.0.0.0/104` for `10.1.2.3/8`. Texts of equal networks are equal. The expression fails
+    for a text that is no network."""
     column = nodes.Identifier(("p",))
 
     def replaced(node: nodes.Node) -> nodes.Node | None:
@@ -376,8 +378,9 @@ def network_text(prefix: nodes.Expression) -> nodes.Expression:
 
 
 def _columns(definition: DictionaryDefinition, *, by_name: bool) -> Iterator[nodes.Expression]:
-    """Yield the columns of the query: the source's columns by name, or, unless `by_name`, the default
-    value of each type."""
+    """Yield the expressions of the dictionary's columns, in order: over the source's columns, or,
+    unless `by_name`, the default value of each type. A NULL bound of a range becomes the lowest or
+    highest value of its type, so that the range is open."""
     open_ends = dict(zip([b.name for b in definition.bounds], ("lowest", "highest"), strict=False))
     for column, data_type in definition.columns:
         value: nodes.Expression = nodes.Identifier((column.name,))

@@ -227,8 +227,8 @@ def _drop_all_objects(
     detached: bool = False,
 ) -> tuple[list[Requirement], list[Change]]:
     """Return the requirements and changes of a commit that drops all objects of the database, views
-    first, with `detached` also those that are detached. Raise HaveDependentObjects if a view elsewhere needs one, IncorrectQuery for a system
-    database."""
+    first, with `detached` also those that are detached. Raise HaveDependentObjects if a view
+    elsewhere needs one, IncorrectQuery for a system database."""
     if database in SYSTEM_DATABASES:
         raise IncorrectQuery(f"The database {database} cannot be dropped.", position=position)
     members = list(snapshot.objects(database))

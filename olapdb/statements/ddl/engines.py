@@ -104,9 +104,9 @@ def engine_of(
 ) -> Engine:
     """Return the engine that the clause names; without a clause that of `like`, else the default.
 
-    Raises EngineRequired for the default "None". Also raises UnknownStorage, NotSupportedError for other engines of ClickHouse,
-    NumberOfArgumentsDoesntMatch, and BadArguments for clauses that the engine does not take.
-    """
+    Raises EngineRequired for the default "None". Also raises UnknownStorage, NotSupportedError for
+    other engines of ClickHouse, NumberOfArgumentsDoesntMatch, and BadArguments for clauses that the
+    engine does not take."""
     clause = storage.engine
     if clause is None:
         if like is None and default == "None":
@@ -288,7 +288,7 @@ def _join_arguments(clause: nodes.EngineClause) -> tuple[str, ...]:
 
 
 def _argument_counts(name: str) -> tuple[int, int]:
-    """Return the smallest and the largest number of arguments."""
+    """Return the smallest and the largest number of arguments that the engine `name` takes."""
     if name in _OF_COLUMNS:
         return 0, 1
     argument_count = len(ENGINE_ROLES.get(name, ()))
@@ -296,6 +296,7 @@ def _argument_counts(name: str) -> tuple[int, int]:
 
 
 def _has_key(storage: nodes.StorageClause) -> bool:
+    """Return whether the clauses include ORDER BY or PRIMARY KEY."""
     return storage.order_by is not None or storage.primary_key is not None
 
 

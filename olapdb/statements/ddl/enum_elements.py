@@ -12,11 +12,13 @@ from olapdb.types import DataType, Enum, LowCardinality, Nullable
 
 
 def with_enum_elements(column: Column, action: nodes.ModifyColumn) -> DataType:
-    """Return the column's Enum with the elements of the action too; those that it has may be named again.
+    """Return the column's type with the elements of the action added to its Enum. Elements that the
+    Enum has may be named again with their numbers.
 
-    An element without a number has the one behind the element before it, the first one that behind
-    all. Raises IllegalColumn for a column that is no Enum, BadArguments for a text or a number that
-    is taken, ArgumentOutOfBound for a number beyond the type, and SyntaxError for a text twice."""
+    An element without a number gets the number after that of the preceding one in the action; the
+    first one gets the number after the largest of the Enum. Raises IllegalColumn for a column that
+    is no Enum, BadArguments for a text or a number that is taken, ArgumentOutOfBound for a number
+    beyond the type, and SyntaxError for a text twice."""
     try:
         return _extended(column.type, action.elements)
     except errors.Error as error:

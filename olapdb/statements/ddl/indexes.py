@@ -73,7 +73,7 @@ _TYPES_HINT = (
 
 
 def _no_such_type(definition: nodes.IndexDefinition) -> Error:
-    """Return the error about an index whose TYPE is not here."""
+    """Return (do not raise) the error for an index of a TYPE that olapdb lacks."""
     name = definition.type.name
     if name.lower() == "sparse_grams":
         text = f"INDEX … TYPE {name} is not supported."
@@ -91,8 +91,9 @@ def skip_index(
 ) -> SkipIndex:
     """Return the index that the definition describes; the table stays as it is.
 
-    Raises IncorrectQuery for an unknown TYPE, NotSupportedError or IllegalIndex for one of ClickHouse,
-    BadArguments for wrong arguments or GRANULARITY, and IncorrectQuery, IllegalColumn or BadArguments for an expression that it cannot index."""
+    Raises IncorrectQuery for an unknown TYPE, NotSupportedError or IllegalIndex for one of
+    ClickHouse, BadArguments for wrong arguments or GRANULARITY, and IncorrectQuery, IllegalColumn
+    or BadArguments for an expression that it cannot index."""
     kind = _TYPES.get(definition.type.name.lower())
     if kind is None:
         raise _no_such_type(definition)
@@ -289,7 +290,7 @@ def _check_text(definition: nodes.IndexDefinition, data_type: types.DataType) ->
 
 def _parameters(definition: nodes.IndexDefinition, kind: IndexType) -> tuple[int, ...]:
     """Return the whole numbers of TYPE tokenbf_v1(…) or ngrambf_v1(…). Raise BadArguments for
-    others."""
+    another number or kind of arguments."""
     names = _PARAMETERS[kind]
     values = [
         argument.value

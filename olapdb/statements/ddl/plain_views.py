@@ -82,7 +82,8 @@ def _create_view(
 def _definition(
     statement: nodes.CreateView, context: StatementContext, snapshot: Snapshot
 ) -> tuple[nodes.Query, tuple[Column, ...], tuple[tuple[str, int], ...]]:
-    """Return the qualified query of a view, its columns, and (id, revision) of what it reads."""
+    """Return the qualified query of a view, its columns, and (id, revision) of the tables and views
+    that it reads."""
     query = statement.query
     plan = _bound(query, context, snapshot)
     if statement.columns:

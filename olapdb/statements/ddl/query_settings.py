@@ -12,7 +12,9 @@ from olapdb.statements.context import StatementContext
 def with_query_settings(
     statement: nodes.CreateTable, context: StatementContext
 ) -> tuple[nodes.CreateTable, StatementContext]:
-    """Return the statement without the settings that no table has, and the context with them."""
+    """Return the statement with only those SETTINGS that a table can have, and the context with the
+    others, which are settings of its query. Those of the engines Join and Set stay: they are named
+    as settings of queries are."""
     storage = statement.storage
     if storage.engine is not None and storage.engine.name in ("Join", "Set"):
         return statement, context  # their settings have names of queries' settings
@@ -25,5 +27,5 @@ def with_query_settings(
 
 
 def _is_of_query(name: str) -> bool:
-    """Return whether the setting is one of queries, and of no table."""
+    """Return whether the setting is one of queries that no table has."""
     return name in SESSION_SETTINGS and name not in TABLE_SETTINGS and name not in MEMORY_SETTINGS

@@ -52,7 +52,7 @@ def rebuild(
 
 
 def _reading(version: nodes.NewVersion, context: StatementContext) -> Reading | None:
-    """Return what REPLACE VIEW says; None without it."""
+    """Return the plain view that REPLACE VIEW names, with its new query; None without the clause."""
     if version.replaced_view is None or version.replaced_query is None:
         return None
     keep_nulls = context.settings.boolean("cast_keep_nullable")

@@ -159,7 +159,9 @@ def modify_refresh(statement: nodes.Alter, context: StatementContext) -> Result:
     assert isinstance(action, nodes.ModifyRefresh)
 
     def attempt(snapshot: Snapshot) -> None:
-        """Make one attempt at the snapshot. Raises NotSupportedError."""
+        """Store the new REFRESH clause in the view, in one commit at this snapshot;
+        `retry_on_conflict` repeats it. Raises NotSupportedError for a table, and for a clause that
+        adds or removes APPEND."""
         if isinstance(context.find(snapshot, statement.table), Table):
             raise errors.NotSupportedError(
                 "ALTER TABLE … MODIFY REFRESH is for refreshable views, not for tables.",
@@ -200,7 +202,8 @@ def modify_query(statement: nodes.Alter, context: StatementContext) -> Result:
     assert isinstance(action, nodes.ModifyQuery)
 
     def attempt(snapshot: Snapshot) -> None:
-        """Make one attempt at the snapshot."""
+        """Check the new query against the target and store it in the view, in one commit at this
+        snapshot."""
         view = require_refreshable(statement.table, context, snapshot)
         target = snapshot.by_id(view.target_id)
         assert isinstance(target, Table)

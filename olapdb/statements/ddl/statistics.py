@@ -52,9 +52,8 @@ _SETTINGS = ("max_compress_block_size", "min_compress_block_size")
 
 
 def with_settings(column: Column, settings: Sequence[nodes.Setting]) -> Column:
-    """Return the column with these settings of its own; a value of None takes one from it.
-
-    Raises UnknownSetting for one that no column has."""
+    """Return the column with these settings of its own added or replaced; a value of None removes
+    one. Raises UnknownSetting for a setting that no column has."""
     given = dict(pair.split(" = ") for pair in column.settings.split(", ") if pair)
     for setting in settings:
         if setting.value is None:
@@ -81,7 +80,8 @@ def with_statistics(column: Column, definition: nodes.ColumnDefinition) -> Colum
 
 
 def _fits(name: str, column: Column) -> bool:
-    """Return whether values of the column's type have statistics of this type."""
+    """Return whether columns of this type can have statistics of the type `name`. Nullable and
+    LowCardinality do not count."""
     inner = plain(column.type)
     times = isinstance(inner, Boolean | Date | Date32 | DateTime | DateTime64 | Enum)
     if name in ("tdigest", "minmax"):

@@ -355,8 +355,9 @@ def _keys(
 def _declared_keys(
     storage: nodes.StorageClause, like: Table | None, engine: Engine, sorting: tuple[KeyItem, ...]
 ) -> tuple[str, ...]:
-    """Return the texts of the keys as they were written, and the items that they are of; () for
-    tables without keys."""
+    """Return the texts of PRIMARY KEY and ORDER BY as they were written ("" for one left out), and
+    the text of the sorting key that they gave. Return () for engines without keys, and the texts of
+    `like` for a table that inherits its keys."""
     if not engine.is_merge_tree:
         return ()
     if like is not None and _inherits_keys(storage, engine):

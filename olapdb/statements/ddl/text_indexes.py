@@ -125,8 +125,8 @@ def refuse_second_text_index(
 
 
 def _arguments(definition: nodes.IndexDefinition) -> Mapping[str, nodes.Expression]:
-    """Return the arguments `name = value` by name; raise BadArguments for others, and for a name
-    that stands twice."""
+    """Return the arguments `name = value` by name. Raise BadArguments for an argument of another
+    form, and for a name that occurs twice."""
     given: dict[str, nodes.Expression] = {}
     for argument in definition.type.arguments:
         match argument:
@@ -151,8 +151,9 @@ def _arguments(definition: nodes.IndexDefinition) -> Mapping[str, nodes.Expressi
 def _check_options(
     definition: nodes.IndexDefinition, given: Mapping[str, nodes.Expression]
 ) -> None:
-    """Raise an error for unknown options, and for values that ClickHouse refuses. Those about the
-    layout of its files have no effect."""
+    """Raise NotSupportedError or BadArguments for options that olapdb lacks or does not know, and
+    for values that ClickHouse refuses. Options about the layout of ClickHouse's files are checked
+    but have no effect."""
     for name, expression in given.items():
         value = _value(expression)
         if name in _REFUSED:

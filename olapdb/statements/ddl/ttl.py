@@ -232,13 +232,15 @@ def _check_groups(item: nodes.TtlItem, table: Table, scope: BindScope) -> None:
 
 
 def _keeping_partition(name: str) -> frozenset[str]:
-    """Return the aggregates of the column, as text, whose result is one of its values: `min(x)`, …"""
+    """Return the aggregate calls over the column, as text, whose result is one of its values, so
+    that a row stays in its partition: `min(x)`, `max(x)`, `any(x)`, `anyLast(x)`."""
     quoted = quote_name(name)
     return frozenset(f"{function}({quoted})" for function in ("min", "max", "any", "anyLast"))
 
 
 def _plain_text(expression: str) -> str:
-    """Return an expression's SQL without regard to how it was written."""
+    """Return the expression in the formatter's spelling, for comparison: texts of equal syntax
+    trees become equal."""
     return to_sql(rewrite(parse_expression(expression), _interval_as_function))
 
 

@@ -197,9 +197,9 @@ def _with_omitted(rows: Rows, columns: Sequence[Column], settings: Settings) -> 
 
 
 def _defaults(rows: int, columns: Sequence[Column]) -> Rows:
-    """Return rows of which the data say nothing: NULL in one column, which is its default.
-
-    Raises NotSupportedError."""
+    """Return `rows` rows for data without any column of the table: NULL in one column for which the
+    INSERT takes NULL as the default. Raises NotSupportedError if there is none, since all columns
+    are Nullable and have a DEFAULT."""
     for column in columns:
         if not (column.default and is_nullable(column.type)):
             nulls = pa.nulls(rows, pa.string())

@@ -75,7 +75,8 @@ def run_insert_function(statement: nodes.Insert, context: StatementContext) -> R
     if name == "file" and partition_by is not None:
 
         def stage(path: str, some: Blocks) -> tuple[NewFile, int]:
-            """Write the rows of a partition under another name than that of its file."""
+            """Write the rows of one partition under another name than that of its file `path`;
+            return the file to publish, and the number of its rows."""
             return _target([path, *texts[1:]], context)[1].stage(table, some)
 
         done = partitioned_files.write_partitions(partition_by, path, stage, table, blocks, context)
@@ -88,7 +89,8 @@ _AUTO = "auto"
 
 
 def _text(argument: nodes.Expression, statement: nodes.Insert, context: StatementContext) -> str:
-    """Return a constant text, or a bare name such as CSV or data.csv. Raise BadArguments for anything else."""
+    """Return a constant text, or a bare name such as CSV or data.csv. Raise BadArguments for
+    anything else."""
     if isinstance(argument, nodes.Identifier):
         return ".".join(argument.parts)
     value = bind_value(argument, context.scope(context.snapshot())).value.as_py()

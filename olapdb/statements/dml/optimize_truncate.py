@@ -304,9 +304,9 @@ def _flush_logs(statement: nodes.System, context: StatementContext) -> Result:
 
 
 def _without_object(statement: nodes.System, context: StatementContext) -> Result:
-    """Run a command about what no warehouse has. DROP REPLICA that names no table or database has
-    nothing to drop. Raises BadArguments for the others, UnknownTable or UnknownDatabase for names
-    that do not exist."""
+    """Refuse a command about a thing that no warehouse has, such as a replica, with BadArguments;
+    UnknownTable or UnknownDatabase if it names one that does not exist. DROP REPLICA without a
+    table or database does nothing."""
     named = statement.table
     if named is None and statement.command.endswith("REPLICA"):
         return Result()
@@ -322,8 +322,8 @@ def _without_object(statement: nodes.System, context: StatementContext) -> Resul
 
 
 def _without_effect(statement: nodes.System, context: StatementContext) -> Result:
-    """Run a command that has nothing to do. Raise UnknownTable for a table that does not exist,
-    BadArguments if the command is for tables of another kind."""
+    """Do nothing. Raise UnknownTable if the command names a table that does not exist, BadArguments
+    if it is for tables of another engine."""
     if statement.table is None:
         return Result()
     table = context.require(context.snapshot(), statement.table)

@@ -31,12 +31,13 @@ def write_partitions(
     blocks: Iterator[pa.Table],
     context: StatementContext,
 ) -> int:
-    """Write the rows of each value of the expression to its own path; return how many rows there were.
+    """Write the rows of each value of the expression to its own path, in which the value's text
+    replaces the placeholder; NULL counts as "". Return the number of rows.
 
-    All rows are held until the last one came. `stage` writes those of one file under another name; the
-    files get their names when the last one is written, so that a statement that fails writes none.
-    Raises MemoryLimitExceeded for more bytes than max_memory_usage, BadArguments for an id that cannot be in
-    a path."""
+    All rows are held in memory until the last one came. `stage` writes those of one file under
+    another name; the files get their names when the last one is written, so that a statement that
+    fails writes none. Raises MemoryLimitExceeded for more bytes than max_memory_usage, BadArguments
+    for a value that cannot be in a path."""
     text = nodes.Function("ifNull", (nodes.Function("toString", (expression,)), nodes.Literal("")))
     bound = bind_expression(text, table, context.scope(context.snapshot()))
     limit = memory_limit(context.settings)

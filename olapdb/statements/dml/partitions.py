@@ -129,12 +129,12 @@ def _literal_value(value: nodes.Expression | None) -> object:
 def alter_partition(
     statement: nodes.Alter, action: nodes.PartitionAction, context: StatementContext
 ) -> int:
-    """Run one partition action in one commit. Return the number of rows removed, or of rows
-    added if none was removed.
+    """Run one partition action in one commit. Return the number of rows removed, or of rows added
+    if none was removed.
 
-    Raises the errors of `olapdb.dml.move_parts` and `attach_parts`, NotSupportedError for
-    FETCH and FORGET, CannotForgetPartition for FORGET of one with rows, SupportIsDisabled for actions that ClickHouse disables.
-    """
+    Raises the errors of `olapdb.dml.move_parts` and `attach_parts`, NotSupportedError for FETCH and
+    FORGET, CannotForgetPartition for FORGET of one with rows, SupportIsDisabled for actions that
+    ClickHouse disables."""
     check_partition_action(action, context)
     snapshot = context.snapshot()
     table = context.require_table(snapshot, statement.table, f"{action.action} PARTITION")

@@ -325,7 +325,7 @@ _OF_STRUCTURE = re.compile(r"\.(?:null|size[0-9]+)\Z")
 
 
 def _subcolumn_rows(columns: Iterable[tuple[str, DataType]]) -> list[tuple[object, ...]]:
-    """Return the rows of DESCRIBE for the parts of columns."""
+    """Return the rows of DESCRIBE for the subcolumns of these columns, at every depth."""
     return [
         (f"{name}.{path}", indented_name(part), "", "", "", "", "")
         for name, data_type in columns
@@ -345,7 +345,8 @@ def _refuse_parameters(name: nodes.TableName, context: StatementContext) -> None
 
 
 def _virtual_rows(name: nodes.TableName, context: StatementContext) -> list[tuple[object, ...]]:
-    """Return the virtual columns of the table, if DESCRIBE should list them."""
+    """Return the rows of DESCRIBE for the virtual columns of the table. Return [] unless the
+    setting describe_include_virtual_columns is on, and for an object without stored rows."""
     if not context.settings.boolean("describe_include_virtual_columns"):
         return []
 

@@ -100,7 +100,7 @@ def camel_case(name: str) -> str:
 
 
 def name_listing(names: Sequence[str]) -> Listing:
-    """Return a listing of names, sorted."""
+    """Return a listing with one column of these names, sorted."""
     return Listing((("name", STRING),), tuple((name,) for name in sorted(names)))
 
 

@@ -13,12 +13,14 @@ from olapdb.types import STRING, DataType
 
 
 def with_explanations(query: nodes.Query, context: StatementContext) -> nodes.Query:
-    """Return the query with the rows of each `(EXPLAIN …)` in FROM in its place."""
+    """Return the query with each `(EXPLAIN …)` in FROM replaced by a subquery over its rows, which
+    this computes."""
     if not any(isinstance(node, nodes.ExplainRelation) for node in walk(query)):
         return query
 
     def change(node: nodes.Node) -> nodes.Node | None:
-        """Return the rows of an EXPLAIN, None to look into another node."""
+        """Return the subquery over the rows of an EXPLAIN; None for other nodes, to rewrite their
+        children."""
         return _rows(node, context) if isinstance(node, nodes.ExplainRelation) else None
 
     changed = rewrite(query, change)
@@ -27,12 +29,14 @@ def with_explanations(query: nodes.Query, context: StatementContext) -> nodes.Qu
 
 
 def _nothing(types: Sequence[DataType]) -> tuple[str | int, ...]:
-    """Return a row of defaults, for a list of rows that is empty."""
+    """Return one row of "" for String and 0 for other types. It gives an EXPLAIN without rows its
+    columns."""
     return tuple("" if data_type == STRING else 0 for data_type in types)
 
 
 def _from_one_row(node: nodes.Node) -> nodes.Node | None:
-    """Return a SELECT without FROM as ClickHouse shows it here: FROM system.one."""
+    """Return a SELECT without FROM with FROM system.one, as ClickHouse shows it in EXPLAIN AST and
+    SYNTAX; None for other nodes."""
     if not isinstance(node, nodes.Select) or node.source is not None:
         return None
     system_one = nodes.TableReference(nodes.TableName("one", "system"))

@@ -203,14 +203,14 @@ def _join_order_limit(plan: Plan, context: StatementContext) -> int:
 
 
 def _has_outer_joins(plan: Plan) -> bool:
-    """Return whether a plan has a LEFT, RIGHT or FULL, SEMI or ANTI JOIN."""
+    """Return whether the plan has a join other than INNER and CROSS, such as LEFT or SEMI."""
     joins = (node for node in all_nodes(plan.root) if isinstance(node, Join))
     return any(join.kind not in ("INNER", "CROSS") for join in joins)
 
 
 def _with_semi_joins(plan: Plan, context: StatementContext, estimator: Estimator) -> Plan:
-    """Return a plan whose joins are ordered with SEMI joins, unless the setting is off, and with its common
-    subplans shared."""
+    """Return the plan with its joins ordered anew, SEMI joins included, and its common subplans run
+    once. The settings use_semi_joins and share_common_subplans each turn off their step."""
     if not context.settings.boolean("use_semi_joins"):
         return _shared(plan, context, estimator)
     if context.settings.boolean("share_common_subplans"):

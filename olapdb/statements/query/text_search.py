@@ -40,8 +40,9 @@ _DEFAULT = Tokenizer.of("splitByNonAlpha")
 def use_text_indexes(
     plan: Plan, layout_of: Callable[[Table], TableLayout], *, preprocess: bool
 ) -> Plan:
-    """Return the plan with the tokenizers of text indexes in its searches, and with `preprocess`
-    their preprocessors in its conditions. `layout_of` gives the layout of a table."""
+    """Return the plan with searches over indexed texts changed: those that name no tokenizer get
+    the index's, and with `preprocess` those in conditions are over the texts as the index's
+    preprocessor makes them. `layout_of` gives the layout of a table."""
     tables = {scan.table for scan in all_scans(plan.root)}
     if not any(index.type == "text" for table in tables for index in table.indexes):
         return plan
@@ -50,8 +51,9 @@ def use_text_indexes(
 
 @dataclass(frozen=True)
 class _Origin:
-    """What a column of the plan is over a table's columns; `decides` while a condition on it is one
-    on the table's rows."""
+    """The origin of a column of the plan: an expression over the columns of the table that `scan`
+    reads. `decides`: a condition on the column keeps or drops rows of the table, as a WHERE does.
+    """
 
     scan: Scan
     expression: Expression
@@ -86,10 +88,12 @@ class _Rewriting:
         return node, _passed(node, below, [origins for _, origins in inputs])
 
     def _with_tokenizers(self, expression: Expression, origins: _Origins) -> Expression:
-        """Return the expression with the tokenizers of indexes in calls that name none."""
+        """Return the expression with the tokenizer of the index over the searched column in each
+        search that names none."""
 
         def changed(part: Expression) -> Expression | None:
-            """Return a search with its tokenizer; None for other expressions."""
+            """Return a search with the tokenizer of its index; None for other expressions, without
+            an index, and for the default tokenizer."""
             match part:
                 case Call(name=name, arguments=(column, needles)) if name in _SEARCHES:
                     index = self._index_of(column, origins)
@@ -105,7 +109,8 @@ class _Rewriting:
         return transform(expression, changed)
 
     def _condition(self, condition: Expression, origins: _Origins) -> Expression:
-        """Return a condition with the preprocessors of indexes in its searches."""
+        """Return the condition with searches over preprocessed texts in place of those over a
+        column whose text index has a preprocessor; AND, OR and NOT are searched through."""
         match condition:
             case Call(name="and" | "or" | "not" as name, arguments=arguments):
                 changed = tuple(self._condition(argument, origins) for argument in arguments)
@@ -125,8 +130,9 @@ class _Rewriting:
         return condition
 
     def _deciding_index(self, column: Expression, origins: _Origins) -> SkipIndex | None:
-        """Return the index over the expression if it has a preprocessor and a condition on the
-        expression is one on the table's rows."""
+        """Return the text index over the expression. Return None without one, if it has no
+        preprocessor, or if a condition on the expression does not keep or drop rows of the table.
+        """
         index = self._index_of(column, origins)
         if index is None or not index.preprocessor:
             return None
@@ -143,8 +149,9 @@ class _Rewriting:
 
 
 def _search(index: SkipIndex, name: str, column: Expression, needle: Constant) -> Expression:
-    """Return the search among the preprocessed texts; a needle that is a text is preprocessed
-    too."""
+    """Return the call of the search `name` over the preprocessed column, with the index's
+    tokenizer. A needle that is a text is preprocessed too, and cut into tokens except for
+    hasPhrase; an array of needles stays."""
     value = needle.value
     tokenizer = constants.string(index.tokenizer)
     searched = preprocessed_column(index, column)
@@ -182,7 +189,8 @@ def _of_scan(scan: Scan) -> _Origins:
 
 
 def _substituted(expression: Expression, origins: _Origins) -> _Origin | None:
-    """Return the origin of an expression; None where its columns have none, or several tables."""
+    """Return the origin of an expression; None if it reads no column, a column without an origin,
+    or columns of several scans."""
     read = [origins.get(name) for name in columns_of(expression)]
     known = [origin for origin in read if origin is not None]
     if not known or len(known) < len(read) or any(o.scan is not known[0].scan for o in known):
@@ -197,7 +205,8 @@ def _substituted(expression: Expression, origins: _Origins) -> _Origin | None:
 
 
 def _passed(node: nodes.Node, below: _Origins, inputs: list[_Origins]) -> _Origins:
-    """Return the origins of the node's columns, from those of its inputs."""
+    """Return the origins of the node's output columns. `below` are those of all its inputs
+    together, `inputs` those of each."""
     match node:
         case Scan() | nodes.Filter() | nodes.Sort() | nodes.Distinct() | nodes.Shared():
             return below
@@ -219,5 +228,6 @@ def _passed(node: nodes.Node, below: _Origins, inputs: list[_Origins]) -> _Origi
 
 
 def _undecided(origins: _Origins) -> _Origins:
-    """Return the origins for a node above which a condition is no longer one on a table's rows."""
+    """Return the origins without `decides`, for a node above which a condition no longer keeps or
+    drops rows of a table."""
     return {name: replace(origin, decides=False) for name, origin in origins.items()}

@@ -28,15 +28,16 @@ Concerns: TypeAlias = Callable[[Call, str], bool]
 
 
 def _any(call: Call, zone: str) -> bool:
-    """Return True: any arguments may have another answer."""
+    """Return True: the function may answer differently for any arguments, in any zone."""
     return True
 
 
 def _constant_with(part: str) -> Concerns:
-    """Return whether an argument is a constant text with this part."""
+    """Return a test of a call: whether one of its arguments is a constant text that contains
+    `part`."""
 
     def concerns(call: Call, zone: str) -> bool:
-        """Look for the part in the texts that are constants."""
+        """Return whether a constant text among the arguments contains `part`."""
         texts = (a.value.as_py() for a in call.arguments if isinstance(a, Constant))
         return any(isinstance(text, str) and part in text for text in texts)
 
@@ -44,10 +45,11 @@ def _constant_with(part: str) -> Concerns:
 
 
 def _of_types(*kinds: type) -> Concerns:
-    """Return whether an argument, or the elements of an array, are of one of these types."""
+    """Return a test of a call: whether an argument, or the elements of an array argument, have one
+    of these types. Nullable and LowCardinality do not count."""
 
     def concerns(call: Call, zone: str) -> bool:
-        """Compare the types of the arguments."""
+        """Return whether an argument, or the elements of an array argument, have one of the types."""
         inner = (getattr(plain(a.type), "inner", a.type) for a in call.arguments)
         return any(isinstance(plain(t), kinds) for t in inner)
 
@@ -55,14 +57,16 @@ def _of_types(*kinds: type) -> Concerns:
 
 
 def _skips_hours(call: Call, zone: str) -> bool:
-    """Return whether the result is a time in a zone whose clocks skip an hour."""
+    """Return whether the result is a time in another zone than UTC, since its clocks may skip an
+    hour. `zone` is that of a type without a zone."""
     result = plain(call.type)
     own = result.zone if isinstance(result, DateTime | DateTime64) else "UTC"
     return (own or zone) not in ("UTC", "Etc/UTC")
 
 
 def _moves_by_days(call: Call, zone: str) -> bool:
-    """Return whether a time is moved by an interval in a zone whose clocks skip an hour."""
+    """Return whether an argument is an interval and the result a time in another zone than UTC,
+    since its clocks may skip an hour."""
     kinds = (plain(a.type) for a in call.arguments)
     return any(isinstance(k, Interval) for k in kinds) and _skips_hours(call, zone)
 

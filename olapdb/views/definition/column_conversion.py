@@ -149,7 +149,8 @@ def _wraps_alike(source: types.DataType, target: types.DataType) -> bool:
 
 
 def _sum_type(source: types.DataType, merged: str) -> str:
-    """Return the name of the type of a sum of `source`."""
+    """Return the name of the type that sum, or sumMap if `merged` says so, gives for `source`; that
+    of `source` if it has no sum."""
     try:
         return resolve_aggregate(
             "sum" if merged != "sumMap" else merged, (), (source,)

@@ -296,9 +296,9 @@ class _Draft:
         """Return the table that TO names, a new one if an ENGINE is there; without TO, a new inner
         table named after `view_id`.
 
-        Raises TableAlreadyExists for a new target whose name is taken, UnknownTable if there is no such
-        table, QueryNotSupportedInMaterializedView if TO names a view, BadArguments for the target of a refreshable view, and NotSupportedError if
-        no inner table can be built here."""
+        Raises TableAlreadyExists for a new target whose name is taken, UnknownTable if there is no
+        such table, QueryNotSupportedInMaterializedView if TO names a view, BadArguments for the
+        target of a refreshable view, and NotSupportedError if no inner table can be built here."""
         statement = self.statement
         if statement.target is None:
             if self.build_inner is None:

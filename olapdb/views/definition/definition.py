@@ -381,7 +381,8 @@ def _refuse_depth(snapshot: Snapshot, name: str, source: Table, target: Table) -
 
 
 def _levels(table_id: str, neighbours: Callable[[str], list[str]]) -> int:
-    """Return the longest path of views from a table, at most CASCADE_DEPTH_MAX."""
+    """Return the number of views on the longest path from the table, at most CASCADE_DEPTH_MAX.
+    `neighbours` gives the ids of the tables that are one view away."""
     levels, reached = 0, set(neighbours(table_id))
     while reached and levels < CASCADE_DEPTH_MAX:
         levels, reached = levels + 1, {end for start in reached for end in neighbours(start)}

@@ -75,7 +75,8 @@ def redefine_followers(
 def _of_others(
     requirements: Iterable[Requirement], made: View | Table, keeps_id: bool
 ) -> Iterator[Requirement]:
-    """Yield the requirements, but those on an object that this commit creates."""
+    """Yield the requirements, without those that the object `made` has its own revision: this
+    commit creates it. Yield all if it `keeps_id` of the object that it replaces."""
     own = (RevisionIs(made.id, made.revision), SchemaIs(made.id, made.version))
     return (entry for entry in requirements if keeps_id or entry not in own)
 

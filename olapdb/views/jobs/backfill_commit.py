@@ -50,8 +50,9 @@ class PreparedChunk:
 
     @property
     def may_share(self) -> bool:
-        """Return whether the chunk may share its commit with others at no cost to views: no view joins
-        a table that it writes, which its commit requires."""
+        """Return whether the chunk may share its commit with others at no cost to views: no view
+        reads a table that the chunk writes as a dimension. The commit requires that this stays so.
+        """
         return not any(
             requirement.views
             for requirement in self.requirements

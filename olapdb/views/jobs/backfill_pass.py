@@ -332,7 +332,8 @@ class BackfillPass:
 
 
 def _sharing(chunks: Mapping[int, Chunk]) -> set[int]:
-    """Return the numbers of the small chunks, if there are many."""
+    """Return the numbers of the chunks that may share a commit: those of at most SMALL_CHUNK_ROWS
+    rows, if there are at least SHARED_FROM of them, else none."""
     small = {index for index, chunk in chunks.items() if chunk.rows <= SMALL_CHUNK_ROWS}
     return small if len(small) >= SHARED_FROM else set()
 

@@ -330,10 +330,12 @@ class _ChunkBuffer:
         return combined_rows(self._bound.target, self._buffered_table(), self._context)
 
     def _stage_empty_slices(self) -> None:
-        """Record the chunk's source blocks in slices where all rows that they gave cancelled out.
+        """Record the chunk's source blocks, by placeholder parts, in each slice where all rows that
+        they gave cancelled out.
 
-        Once some of these source rows leave, the others are missing there. A replay or a backfill
-        of a part of them must not take the slice for one that they never reached."""
+        The slice still depends on these blocks: once some of their source rows leave, the result of
+        the others is missing there. Without a record a replay or a backfill would conclude that the
+        blocks never reached the slice."""
         selected, frozen = self._task.target_partitions, self._task.frozen
         empty = {
             partition: value

@@ -270,8 +270,8 @@ class ReplayAttempt:
     def _slice_changes(
         self, views: list[MaterializedView], target: Table, partitions: Sequence[str]
     ) -> list[Change]:
-        """Return what the swap changes about slices: data versions of the replaced partitions,
-        retained slices, and invalidations."""
+        """Return the swap's changes of slices: raised data versions of the replaced partitions,
+        retained slices, and cleared invalidations."""
         changes: list[Change] = [RaiseDataVersion(target.id, name) for name in partitions]
         if Settings.of(self.job.settings).boolean("discard_retained"):
             changes += release_changes(views, self.slices, self.snapshot)

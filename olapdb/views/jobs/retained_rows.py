@@ -52,7 +52,8 @@ def stage_frozen_rows(
 ) -> tuple[list[Change], Counter[str]]:
     """Stage the frozen rows of the `removed` parts as parts of their own: one for each partition
     and set of views that made the rows. Return the changes that add them, and the number of frozen
-    rows by partition before they were merged. `context` reads the parts, and `new` are the other changes of the replay."""
+    rows by partition before they were merged. `context` reads the parts, and `new` are the other
+    changes of the replay."""
     groups: dict[tuple[str, frozenset[str]], list[Part]] = {}
     for part in removed:
         if part.rows and frozen.holds(part.partition_id):

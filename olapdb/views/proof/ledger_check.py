@@ -72,6 +72,7 @@ def unbooked_parts(view: MaterializedView, snapshot: Snapshot, books: Coverage) 
 
 
 def _contributions(view_id: str, parts: Iterable[Part]) -> Iterator[Contribution]:
+    """Yield the view's contributions to the parts, in their order."""
     return (entry for part in parts for entry in part.contributions if entry.view_id == view_id)
 
 

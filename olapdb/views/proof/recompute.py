@@ -285,6 +285,7 @@ def _chunk_name(partitions: Sequence[str]) -> str:
 
 
 def _schema(table: Table) -> pa.Schema:
+    """Return the Arrow schema of the table's stored columns."""
     return pa.schema([pa.field(column.name, column.type.arrow) for column in table.stored_columns])
 
 

@@ -34,9 +34,11 @@ from olapdb.views.proof.verdicts import check_is_current, fingerprint, stale_sli
 
 @dataclass(frozen=True, slots=True)
 class PartitionChoice:
-    """The target partitions to compare, by at most one of these: one `partition`, the `stale` ones,
-    `sample` ones at random, or the `oldest` so many (never proven, then lapsed, then the oldest
-    proofs). By none of them: all."""
+    """The target partitions to compare, chosen by at most one field; by none of them: all.
+
+    `partition` names one, `stale` takes the stale ones, `sample` is a number of random ones,
+    `oldest` a number of those with the least proof (never proven, then lapsed, then the oldest
+    proofs)."""
 
     partition: str | None = None
     sample: int | None = None
@@ -44,6 +46,7 @@ class PartitionChoice:
     stale: bool = False
 
     def __post_init__(self) -> None:
+        """Raise BadArguments if several fields are set, or if a number of partitions is below 1."""
         options = (self.partition, self.sample, self.oldest, self.stale or None)
         if sum(option is not None for option in options) > 1:
             raise BadArguments("RECONCILE VIEW takes one of PARTITION, SAMPLE, OLDEST and STALE.")

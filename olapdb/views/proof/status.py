@@ -236,7 +236,8 @@ def _verdict(
     stale: tuple[StaleSlice, ...],
     checks: list[Check],
 ) -> tuple[Health, str, str]:
-    """Return (verdict, reason, mend). Reason and mend may be ""."""
+    """Return (verdict, reason, mend) of the view: from the problems that the ledger knows, or,
+    without any, from its checks. Reason and mend may be ""."""
     name = view_name(view)
     unproven = incomparable_reason(view, snapshot)
     if not stores_rows(snapshot, view.source_id):

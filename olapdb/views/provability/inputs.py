@@ -350,7 +350,8 @@ def _conditions(
 
 
 def _dropped_with_zeros(table: Table, summed: set[str]) -> bool:
-    """Return whether merges drop a row whose sums are zero, with its other values."""
+    """Return whether merges may drop a row whose sums are all zero although other columns have
+    values: the engine names the columns to sum, and some are `summed`."""
     return bool(summed) and bool(table.engine.arguments)
 
 

@@ -69,7 +69,8 @@ def rounding_items(parts: BoundDefinition) -> Iterator[JudgedItem]:
 
 @dataclass
 class _Rounding:
-    """A walk over a plan that collects in `problems` what rounded numbers decide."""
+    """A walk over a plan that collects, in `problems`, the clauses and calls whose result depends
+    on a rounded number."""
 
     problems: list[JudgedItem] = field(default_factory=list)
 

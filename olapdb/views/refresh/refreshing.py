@@ -141,7 +141,7 @@ def _exchange_rows(
             yield block
 
     def state(snapshot: Snapshot, _: int) -> CommitDraft:
-        """Return what records the success in the commit."""
+        """Return the draft that records in the view that this refresh succeeded."""
         view, now_ms = _require(snapshot, view_id), origin.now_ms()
         every = Schedule.of(view).clause.kind == "EVERY"
         refreshed = replace(

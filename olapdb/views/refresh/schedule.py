@@ -92,8 +92,8 @@ class Schedule:
         return slot + self._jitter(view.id, slot)
 
     def slot_after(self, ms: int) -> int:
-        """Return the first beginning of a slot after `ms`; for AFTER the end of a period from
-        then."""
+        """Return the beginning of the first slot after `ms`. For AFTER return the end of a period
+        that begins at `ms`."""
         period = Length.of(self.clause.period)
         if self.clause.kind == "AFTER":
             return period.after(ms)
@@ -106,12 +106,14 @@ class Schedule:
         return offset.after(period.after(period.after(start)))
 
     def slot_of(self, view: RefreshableView) -> int:
-        """Return the beginning of the slot for which the next refresh is made."""
+        """Return the beginning of the slot that the next refresh serves; 0 if there was none
+        before."""
         return self.slot_after(view.scheduled_from_ms) if view.scheduled_from_ms else 0
 
     def served_ms(self, view: RefreshableView, started_ms: int) -> int:
-        """Return the time from which the next slot counts after a refresh that began at
-        `started_ms`: RANDOMIZE FOR can let it begin before its slot, which it has served."""
+        """Return the time from which the next slot is counted, after a refresh that began at
+        `started_ms`. RANDOMIZE FOR can begin a refresh before its slot; the slot then counts as
+        served."""
         slot = self.slot_of(view)
         if (
             slot
@@ -142,6 +144,7 @@ def checked(clause: nodes.RefreshClause) -> Schedule:
     of mixed units, an OFFSET that is too long or that stands with AFTER, and unknown settings."""
 
     def refuse(message: str, hint: str) -> BadArguments:
+        """Return (do not raise) the error at the clause's position."""
         return BadArguments(message, hint=hint, position=clause.position)
 
     period, offset = Length.of(clause.period), Length.of(clause.offset)

@@ -164,8 +164,8 @@ class NameExchange:
 
     @cached_property
     def _kept_names(self) -> dict[Name, Name]:
-        """The name that changes hands, of the view and of a target that is not inner, to the one
-        that the old version keeps."""
+        """The names that the old version gives up, each with the one that it gets: of the view, and
+        of its target unless that is an inner table."""
         old = self.old
         names = {(old.database, old.name): (old.database, self._kept_name(old.database, old.name))}
         if not self.new.inner:
@@ -176,8 +176,8 @@ class NameExchange:
 
     @cached_property
     def _taken_names(self) -> dict[Name, Name]:
-        """The name that the new version has so far, of the view and of a target that is not inner,
-        to the one that it gets."""
+        """The names that the new version has so far, each with the one that it gets: of the view,
+        and of its target unless that is an inner table."""
         old, new = self.old, self.new
         names = {(new.database, new.name): (old.database, old.name)}
         if not new.inner:
@@ -187,8 +187,8 @@ class NameExchange:
 
     @cached_property
     def _read_view(self) -> View | None:
-        """The plain view whose query changes with the versions; None without one, or if it was
-        dropped."""
+        """The plain view of READ VIEW, whose query changes with the versions; None without one, or
+        if it was dropped."""
         view = self.snapshot.by_id(self.new.read_view_id) if self.new.read_view_id else None
         return view if isinstance(view, View) else None
 

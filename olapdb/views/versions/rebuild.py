@@ -190,9 +190,9 @@ class Rebuild:
         )
 
     def _swap(self, before: Snapshot, candidate_id: str) -> list[RebuildRow]:
-        """Exchange the names in one commit; return its row, and one for each materialized view, kept
-        versions apart, that reads the target. The commit requires the definition and the data versions of `before`, a
-        snapshot from before the comparison."""
+        """Exchange the names in one commit; return its row, and one for each materialized view,
+        kept versions apart, that reads the target. The commit requires the definition and the data
+        versions of `before`, a snapshot from before the comparison."""
         snapshot, candidate = self._candidate(candidate_id)
         # Not the statement's view: a ROLLBACK may have given its name to another version.
         view = find_view(snapshot, candidate.stands_beside)

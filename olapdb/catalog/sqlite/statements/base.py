@@ -22,6 +22,7 @@ class CatalogStatement:
         self.names = names
 
     def __call__(self, connection: sqlite3.Connection, **values: object) -> sqlite3.Cursor:
+        """Run the statement with these values of its parameters; return the cursor."""
         return connection.execute(self.text, [values[name] for name in self.names])
 
     def value(self, connection: sqlite3.Connection, **values: object) -> Any:
