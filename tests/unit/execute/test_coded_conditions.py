@@ -122,7 +122,9 @@ def test_all_texts_are_computed_once_most_rows_have_asked(tmp_path: Path) -> Non
         sql = "SELECT count(), sum(k) FROM rows WHERE t LIKE '%7%'"
         for _ in range(2):
             expected = opened.execute(sql).fetchall()
-        unknown = sql.replace("sum(k)", "sum(k) AS s")  # no earlier run of its plan tells what rows cost
+        unknown = sql.replace(
+            "sum(k)", "sum(k) AS s"
+        )  # no earlier run of its plan tells what rows cost
         with patch.object(coded_texts, "evaluate_array", counted):
             assert opened.execute(unknown).fetchall() == expected
     assert computed[0] < texts / _SHARE_OF_FIRST_TASK
