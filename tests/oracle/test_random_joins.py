@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 from unittest.mock import patch
 
@@ -33,19 +34,40 @@ SETTINGS = (
 )
 
 
+Rows = list[tuple[str, ...]]
+
+
+def answer(oracle: Oracle, text: str) -> Rows:
+    """Return the rows that ClickHouse gives, each value as text."""
+    return [tuple(map(str, row)) for row in oracle.query(text).rows]
+
+
+def answer_of_new_process(tables: Sequence[str], text: str) -> Rows:
+    """Return the rows that ClickHouse gives in a process that has run nothing but the statements of the tables.
+
+    ClickHouse 26.9 has answered a join of six tables with no row after other queries, and with two rows before them."""
+    with Oracle() as oracle:
+        for statement in tables:
+            oracle.execute(statement)
+        return answer(oracle, text)
+
+
 def compare(seed: int, count: int) -> None:
-    """Compare the answers of so many random queries over one set of tables."""
+    """Compare the answers of `count` random queries over one set of tables."""
     random = Random(seed)
+    tables = list(statements(random))
     with olapdb.connect() as connection, connection.cursor() as cursor, Oracle() as oracle:
-        for statement in statements(random):
+        for statement in tables:
             cursor.execute(statement)
             oracle.execute(statement)
         for _ in range(count):
             text = query(random)
-            expected = [tuple(map(str, row)) for row in oracle.query(text).rows]
+            expected, is_new = answer(oracle, text), False
             for settings in SETTINGS:
                 cursor.execute(f"{text}{settings}")
                 ours = [tuple(map(str, row)) for row in cursor.fetchall()]
+                if ours != expected and not is_new:
+                    expected, is_new = answer_of_new_process(tables, text), True
                 assert ours == expected, f"seed {seed}: {text}{settings}"
 
 
