@@ -120,7 +120,8 @@ class Cascade:
         return self._order[table_id]
 
     def _must_wait(self, view: MaterializedView, others: Sequence[MaterializedView]) -> bool:
-        """Return whether another of the views writes a table that this one's cascade joins."""
+        """Return whether another of the views, or a view below that one, writes a table that this view or a view below it
+        joins."""
         reads = self._tables_joined_below(view)
         return bool(reads) and any(
             other is not view and not reads.isdisjoint(self._tables_written_below(other))

@@ -197,8 +197,9 @@ def _partials(
     context: ExecutionContext,
     first: FirstGroups | None,
 ) -> Iterator[Partial | LooseRows]:
-    """Yield the groups, or the divided rows, of the child's batches, those of several together where a batch has many: the groups that
-    they share need not be merged later."""
+    """Yield the groups of the child's batches, or the rows themselves, divided by their keys, where there are too many
+    groups. The order is that of the batches. Several batches that share groups are grouped together. `first` drops the
+    rows of groups that a LIMIT leaves out; None: no row is dropped."""
     with ExitStack() as stack:
         rows = begun(child, stack)
         wanted = iter if first is None else first.rows

@@ -32,8 +32,11 @@ KnownGroups: TypeAlias = Callable[[Sequence[AggregateCall]], Iterator[Partial]]
 
 
 def known_extremes(node: Aggregate, context: ExecutionContext) -> KnownGroups | None:
-    """Return the one group of min, max and count() over all rows of a stored table, which then is not
-    scanned. None for other aggregations, and where a part does not know its bounds."""
+    """Return a function that yields the one group of min, max and count() over all rows of a stored table, which then
+    is not scanned. The selection is counted, and noted for EXPLAIN ANALYZE.
+
+    Return None for count() alone, other aggregates, keys and conditions, for FINAL that combines rows, for a table without
+    parts, and where a part does not know its bounds."""
     scan = node.child
     if node.keys or node.sets or node.totals is not None or not isinstance(scan, Scan):
         return None

@@ -64,7 +64,8 @@ def _list_ranks(offsets: np.ndarray, elements: pa.Array, missing_low: bool) -> n
 
 
 def _text_ranks(array: pa.Array) -> np.ndarray:
-    """Return ranks of values of types that Arrow can sort; NULL has rank 0."""
+    """Return ranks from 0 of values of types that Arrow can sort. The rank of NULL is arbitrary: it is 0, as that of the
+    least value."""
     encoded = array.dictionary_encode()
     order = np.asarray(pc.sort_indices(encoded.dictionary)).astype(np.int64)
     rank_of_code = np.empty(len(order) + 1, np.int64)

@@ -49,7 +49,8 @@ def modify_query(
     origin: CommitOrigin, view_id: str, query: nodes.Query, *, database: str
 ) -> ModifiedView:
     """Give the view another SELECT over the same source, checked as at CREATE. The view keeps its
-    settings, except those that the origin changes from the default or the query names.
+    settings, except those that the origin changes from the default or the query names. The same commit makes the whole
+    target stale and raises the view's version.
 
     Raises what CREATE raises; QueryNotSupportedInMaterializedView for another source; UnknownTable
     if the view or its target is gone. An equal definition changes nothing.
