@@ -70,8 +70,8 @@ def counting(counts: Counts) -> Iterator[None]:
 
 @dataclass
 class _ScanCosts:
-    """What is known of a scan, in microseconds a row: the processor time of its last run, and how long the query waited
-    for its rows, with threads and without. None: not known."""
+    """Measured times of a scan, in microseconds a row: the processor time of its last run, and how long the query waited
+    for its rows with threads (`shared`) and without (`alone`). None: no such run yet."""
 
     processor: float
     shared: float | None = None
@@ -97,8 +97,9 @@ class RowCosts:
     def threads_pay(self, scan: Hashable, rows: int, lost_max: int) -> bool:
         """Return whether threads should work on so many rows of a scan that has run before.
 
-        They do until their runs take the same time. One thread is then tried, where that loses at most so many
-        microseconds, and the way that took less is kept. The other one is tried again once in a while, since a busy machine may have misled."""
+        They do until their runs take the same time. One thread is then tried, where that loses at most `lost_max`
+        microseconds, and the way that took less is kept. The other one is tried again once in a while, since a busy
+        machine may have misled."""
         known = self._scans[scan]
         if known.shared is None:
             return True

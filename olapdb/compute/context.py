@@ -131,7 +131,7 @@ class ExecutionContext:
     """The times and rows of the plan's nodes under EXPLAIN ANALYZE, else None."""
     batch_rows: int = BATCH_ROWS
     row_costs: RowCosts = field(default_factory=RowCosts)
-    """What rows took in earlier runs of the plan."""
+    """The times that earlier runs of the plan took a row, by scan."""
     clock: Callable[[], float] = time.monotonic
 
     def __post_init__(self) -> None:

@@ -41,14 +41,14 @@ Begin = Callable[[bool], AbstractContextManager[Iterator[pa.RecordBatch]]]
 
 @dataclass(frozen=True)
 class KnownTasks:
-    """What is known of the items of a first stage before they are worked on."""
+    """Facts about the items of a first stage that are known before work on them begins."""
 
     rows: Sequence[int] = ()
     """The rows of each item; empty where they are not known."""
     together: Together | None = None
     """Puts items together, where the rows are known and one thread does all."""
     scan: Hashable = None
-    """What reads the items, where runs of the plan after this one will read the same."""
+    """The key under which later runs of the plan find what this scan took; None if they do not read the same."""
     is_long: bool = False
     """Whether the works are known to take long enough for threads."""
 
