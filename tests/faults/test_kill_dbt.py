@@ -36,13 +36,23 @@ QUICK = [
 
 
 @pytest.fixture(scope="module")
-def templates(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Path]:
-    """Return a project before its first run (False), and one after it (True)."""
-    fresh = tmp_path_factory.mktemp("fresh")
-    dbt_shop.write_project(fresh)
-    live = tmp_path_factory.mktemp("live")
-    shutil.copytree(fresh, live, dirs_exist_ok=True)
-    assert run_dbt(live, STATEMENT, NEVER, ["build"]) == 0, printed(live)
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder where every run of this module takes place.
+
+    dbt keeps what it has parsed only as long as the warehouse has the same path, and parsing takes
+    longer than a run."""
+    return tmp_path_factory.mktemp("shop") / "project"
+
+
+@pytest.fixture(scope="module")
+def templates(project: Path) -> dict[bool, Path]:
+    """Return a parsed project before its first run (False), and one after it (True)."""
+    fresh, live = project.with_name("fresh"), project.with_name("live")
+    project.mkdir()
+    dbt_shop.write_project(project)
+    for template, command in ((fresh, "parse"), (live, "build")):
+        assert run_dbt(project, STATEMENT, NEVER, [command]) == 0, printed(project)
+        shutil.copytree(project, template)
     return {False: fresh, True: live}
 
 
@@ -54,6 +64,7 @@ def printed(project: Path) -> str:
 def killed_and_completed(template: Path, project: Path, work: str, stage: str, count: int) -> bool:
     """Kill a run in a copy of the template, let the next one complete it, and check all; return
     whether it was killed."""
+    shutil.rmtree(project, ignore_errors=True)
     shutil.copytree(template, project)
     dbt_shop.prepare(project, work)
     with olapdb.connect(str(project / "db")) as connection:
@@ -72,10 +83,9 @@ def killed_and_completed(template: Path, project: Path, work: str, stage: str, c
 
 @pytest.mark.parametrize(("work", "stage", "count"), QUICK)
 def test_the_next_run_completes_a_killed_one(
-    templates: dict[bool, Path], tmp_path: Path, work: str, stage: str, count: int
+    templates: dict[bool, Path], project: Path, work: str, stage: str, count: int
 ) -> None:
-    template = templates[work != "first"]
-    assert killed_and_completed(template, tmp_path / "project", work, stage, count)
+    assert killed_and_completed(templates[work != "first"], project, work, stage, count)
 
 
 @pytest.mark.soak
@@ -83,11 +93,9 @@ def test_the_next_run_completes_a_killed_one(
 @pytest.mark.parametrize("stage", [STATEMENT, *COMMITS])
 @pytest.mark.parametrize("work", dbt_shop.ARGUMENTS)
 def test_killed_at_every_point(
-    templates: dict[bool, Path], tmp_path: Path, work: str, stage: str
+    templates: dict[bool, Path], project: Path, work: str, stage: str
 ) -> None:
-    count = 1
-    project = tmp_path / "project"  # stays where an assertion fails
+    count = 1  # the project stays as it is where an assertion fails
     while killed_and_completed(templates[work != "first"], project, work, stage, count):
-        shutil.rmtree(project)
         count += STRIDE
     assert count > 3
