@@ -41,7 +41,7 @@ check: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(PYTEST) tests/unit -m "not slow and not soak"
-	OLAPDB_KERNELS=off $(PYTEST) $(WITHOUT_KERNELS) -m "not slow and not soak"
+	OLAPDB_KERNELS=off $(PYTEST) --dist worksteal $(WITHOUT_KERNELS) -m "not slow and not soak"
 
 # Side by side with chDB and DuckDB, in one run; prints ratios. BENCH="--only reads" is a part of it.
 # dbt-duckdb comes without what it requires, which is here: with it pip would try a dbt-core that cannot be built.

@@ -10,6 +10,7 @@ reopen       the warehouse is on disk, closed and opened after each statement
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -17,6 +18,9 @@ import olapdb
 from olapdb.dbapi.connection import Connection
 
 CONFIGURATIONS = ("default", "optimizer", "granules", "files", "merge", "reopen")
+KERNELS_OFF = os.environ.get("OLAPDB_KERNELS") == "off"
+TESTED = ("default", "merge") if KERNELS_OFF else CONFIGURATIONS
+"""What is tested with kernels turned off: the other ways change plans and storage, not how a value is computed."""
 _MERGE_TREE = re.compile(r"^CREATE TABLE\b.*\bENGINE\s*=\s*\w*MergeTree", re.DOTALL)
 
 
