@@ -17,7 +17,7 @@ import olapdb
 from olapdb import Connection
 from olapdb.config import tuning
 from olapdb.native import selection
-from olapdb.native.library import library
+from olapdb.native.library import library, without_kernels
 
 pytestmark = pytest.mark.feature("select")
 
@@ -203,6 +203,14 @@ def test_a_selective_filter_reads_other_columns_of_its_row_groups(log: Connectio
     with patch.multiple(tuning, READ_AT_ONCE_ROWS_MAX=0):
         read = decoded(log, "SELECT a FROM log WHERE v = 7919 % 4000 OR v = 0")
     assert read == {"v": 40, "a": 1}
+
+
+def test_bound_without_kernels(connection: Connection) -> None:
+    """A bound that an earlier task made is compared by Arrow where there are no kernels."""
+    query = "SELECT n, rest FROM t ORDER BY n DESC, sorted LIMIT 5"
+    with without_kernels():
+        late, whole = answers(connection, query)
+    assert late == whole == answers(connection, query)[0]
 
 
 @pytest.mark.skipif(library() is None, reason="There are no compiled kernels to compare.")

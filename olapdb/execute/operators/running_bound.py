@@ -77,11 +77,10 @@ class RunningBound:
         limit = single(bound)
         if is_short(column.type):
             limit = shortened(limit)
-        words = selection.kept_rows(kept, len(column))
-        if not self._key.nulls_first and selection.keep_not_after(
-            column, limit, words, descending=self._key.descending
-        ):
-            return selection.as_mask(words, len(column))
+        if library() is not None and not self._key.nulls_first:
+            words = selection.kept_rows(kept, len(column))
+            if selection.keep_not_after(column, limit, words, descending=self._key.descending):
+                return selection.as_mask(words, len(column))
         flags = np.zeros(len(column), bool)
         flags[rows_within(self._ordered(column), limit[0])] = True
         within = from_numpy(flags)
