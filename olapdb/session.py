@@ -353,7 +353,8 @@ class Session:
         park_if_ending()
         self.engine.services.deferred.run_pending()
         check_suspects(self.engine.services)
-        query_id = str(uuid.uuid4())
+        query_uuid = uuid.uuid4()
+        query_id = str(query_uuid)
         return StatementContext(
             engine=self.engine,
             text=text,
@@ -364,7 +365,7 @@ class Session:
                 now_seconds=time.time(),
                 query_id=query_id,
                 database=self.database,
-                random_seed=uuid.UUID(query_id).int & 0xFFFFFFFF,
+                random_seed=query_uuid.int & 0xFFFFFFFF,
                 opened_seconds=self.engine.services.opened_seconds,
                 warehouse_id=self.engine.services.catalog.warehouse_id,
             ),

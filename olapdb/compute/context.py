@@ -10,6 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import field
 from typing import TYPE_CHECKING, TypeVar
@@ -139,6 +140,7 @@ class ExecutionContext:
         self._process_id = os.getpid()
         self.rows_at_once = sys.maxsize
         """How many rows of a task to work on at once, so that a query ends soon after it is cancelled."""
+        self._reading_seconds: dict[int, float] = {}
         self._pool: ThreadPool | None = None
         self._temporary: TemporaryData | None = None
         self.settings = settings = Settings.of(self.settings)
@@ -154,6 +156,22 @@ class ExecutionContext:
         self._limits_speed = any(settings.integer(name) for name in _SPEEDS)
         self._partitions_to_read_max = settings.integer("max_partitions_to_read")
         self.threads = settings.threads
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Count the processor time of the block, in this thread, as time for reading: of what a task takes it does not
+        tell how long work on its rows takes."""
+        started = time.thread_time()
+        try:
+            yield
+        finally:
+            thread = threading.get_ident()
+            spent = time.thread_time() - started
+            self._reading_seconds[thread] = self._reading_seconds.get(thread, 0.0) + spent
+
+    def _working_seconds(self) -> float:
+        """Return the processor time of this thread that was not for reading."""
+        return time.thread_time() - self._reading_seconds.get(threading.get_ident(), 0.0)
 
     def count_read(self, rows: int, read_bytes: int) -> None:
         """Add to the statistics; raise TooManyRows past max_rows_to_read, TooManyBytes past
@@ -406,14 +424,20 @@ class ExecutionContext:
         judged_min = 2 if rows[1] <= 2 * rows[0] else 1
         own = tuning.TASK_MICROSECONDS + tuning.STAGE_MICROSECONDS * (stages - 1)
         left, row_microseconds, may_be_long = sum(rows), math.inf, self.threads > 1
+        row_work_microseconds = math.inf
         judged = 0
         for judged, (item, item_rows) in enumerate(zip(items, rows, strict=True), 1):
             self.check()
-            started = time.perf_counter()
+            started, worked = time.perf_counter(), self._working_seconds()
             answer = alone(item)
             microseconds = 1e6 * (time.perf_counter() - started)
-            own_microseconds = max(microseconds - own, 0.0)
-            row_microseconds = min(row_microseconds, own_microseconds / max(item_rows, 1))
+            work_microseconds = 1e6 * (self._working_seconds() - worked)
+            row_microseconds = min(
+                row_microseconds, max(microseconds - own, 0.0) / max(item_rows, 1)
+            )
+            row_work_microseconds = min(
+                row_work_microseconds, max(work_microseconds - own, 0.0) / max(item_rows, 1)
+            )
             left -= item_rows
             yield answer
             if judged < judged_min:
@@ -425,8 +449,8 @@ class ExecutionContext:
             # A first item of few rows says little: where it leaves that open, the second one decides.
             if not may_be_long or judged > judged_min or expected > tuning.UNSURE_FACTOR * limit:
                 break
-        if row_microseconds:
-            self.rows_at_once = int(tuning.BATCH_MICROSECONDS / row_microseconds)
+        if row_work_microseconds:
+            self.rows_at_once = int(tuning.BATCH_MICROSECONDS / row_work_microseconds)
         others = items[judged:]
         if may_be_long:
             yield from self.parallel(work, others)
@@ -436,9 +460,9 @@ class ExecutionContext:
     def _measured(self, work: Callable[[Item], Answer], item: Item, rows: int) -> Answer:
         """Return `work(item)`. The first call that takes measurable time sets `rows_at_once`, by its time for `rows`
         rows."""
-        started = time.thread_time()
+        started = self._working_seconds()
         answer = work(item)
-        microseconds = 1e6 * (time.thread_time() - started)
+        microseconds = 1e6 * (self._working_seconds() - started)
         if self.rows_at_once == sys.maxsize and microseconds:
             self.rows_at_once = int(tuning.BATCH_MICROSECONDS * rows / microseconds)
         return answer

@@ -39,7 +39,7 @@ typedef struct {
     uint64_t ends;
 } Total;
 
-static void add_digit(const Digit *digit, int64_t start, int64_t rows, int is_first, uint32_t *keys) {
+static ALWAYS_INLINE void add_digit(const Digit *digit, int64_t start, int64_t rows, int is_first, uint32_t *keys) {
     uint32_t count = (uint32_t)digit->count;
     switch (digit->type) {
 #define CASE(NAME, T)                                                                               \
@@ -76,7 +76,7 @@ typedef struct {
 
 /* Write where the runs of a step begin, and behind them where the last one ends; return their number, 0 if they are
  * more than RUNS_MAX. */
-static int64_t find_runs(const uint32_t *keys, int64_t rows, int32_t *run_starts) {
+static ALWAYS_INLINE int64_t find_runs(const uint32_t *keys, int64_t rows, int32_t *run_starts) {
     int64_t runs = 1;
     for (int64_t at = 1; at < rows; at++) runs += keys[at] != keys[at - 1];
     if (runs > RUNS_MAX) return 0;
@@ -87,7 +87,7 @@ static int64_t find_runs(const uint32_t *keys, int64_t rows, int32_t *run_starts
     return runs;
 }
 
-static int have_one_key(const uint32_t *keys, int64_t rows) {
+static ALWAYS_INLINE int have_one_key(const uint32_t *keys, int64_t rows) {
     uint32_t differences = 0;
     if (keys[0] != keys[rows - 1]) return 0;
     for (int64_t at = 1; at < rows; at++) differences |= keys[at] ^ keys[0];
@@ -95,7 +95,7 @@ static int have_one_key(const uint32_t *keys, int64_t rows) {
 }
 
 /* Write whether each row of a step has a value, as 0 or 1: eight bits become eight bytes at once. */
-static void spread_bits(const Total *total, int64_t start, int64_t rows, uint8_t *flags) {
+static ALWAYS_INLINE void spread_bits(const Total *total, int64_t start, int64_t rows, uint8_t *flags) {
     const uint8_t *bytes = total->validity + ((total->bit + start) >> 3);
     int shift = (int)((total->bit + start) & 7);
     int64_t at = 0;
@@ -139,7 +139,7 @@ static void spread_bits(const Total *total, int64_t start, int64_t rows, uint8_t
 #define VALUE_IF_VALID(at) ((uint64_t)typed[at] & -(uint64_t)ONE_IF_VALID(at))
 #define PACKED_VALUE(at) (((uint64_t)1 << SUM_BITS) + (uint64_t)typed[at])
 
-static void count_rows(const Total *total, const Step *step) {
+static ALWAYS_INLINE void count_rows(const Total *total, const Step *step) {
     int64_t *counts = total->out;
     LOCALS(step);
     if (total->validity == NULL) {
@@ -151,7 +151,7 @@ static void count_rows(const Total *total, const Step *step) {
     SPREAD(counts, ONE_IF_VALID);
 }
 
-static void sum_rows(Total *total, const Step *step) {
+static ALWAYS_INLINE void sum_rows(Total *total, const Step *step) {
     uint64_t ends = 0;
     uint8_t flags[STEP_ROWS];
     LOCALS(step);
@@ -187,7 +187,7 @@ static void sum_rows(Total *total, const Step *step) {
     total->ends |= ends;
 }
 
-static void keep_extremes(const Total *total, const Step *step) {
+static ALWAYS_INLINE void keep_extremes(const Total *total, const Step *step) {
     int largest = total->kind == LARGEST;
     const int64_t start = step->start, rows = step->rows;
     const uint32_t *const keys = step->keys;
@@ -211,7 +211,7 @@ static void keep_extremes(const Total *total, const Step *step) {
 }
 
 /* Count rows, and sum numbers of at most 32 bits without nulls, by one addition to a packed word each. */
-static void add_packed(const Total *total, const Step *step, uint64_t *packed) {
+static ALWAYS_INLINE void add_packed(const Total *total, const Step *step, uint64_t *packed) {
     LOCALS(step);
     switch (total->type) {
 #define CASE(NAME, T)                                                                               \
@@ -226,7 +226,7 @@ static void add_packed(const Total *total, const Step *step, uint64_t *packed) {
 }
 
 /* Add packed words to counts and sums, and begin them again. */
-static void unpack(uint64_t *packed, int64_t places, int64_t *counts, uint64_t *sums) {
+static ALWAYS_INLINE void unpack(uint64_t *packed, int64_t places, int64_t *counts, uint64_t *sums) {
     for (int64_t place = 0; place < places; place++) {
         uint64_t sum = (uint64_t)((int64_t)(packed[place] << (64 - SUM_BITS)) >> (64 - SUM_BITS));
         counts[place] += (int64_t)((packed[place] - sum) >> SUM_BITS);

@@ -94,6 +94,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     ),
     "olapdb_keep_values": (None, (_INT, _POINTER, _POINTER, _LONG, _LONG, _POINTER)),
     "olapdb_keep_between": (_LONG, (*_COLUMN, _LONG, _POINTER, _POINTER, _INT, _POINTER)),
+    "olapdb_keep_best": (_LONG, (_INT, _POINTER, _LONG, _INT, _POINTER, _LONG, _POINTER, _POINTER)),
     "olapdb_keep_flagged": (None, (*_COLUMN, _LONG, _POINTER, _LONG, _POINTER)),
     "olapdb_texts_within": (
         _LONG,
@@ -169,7 +170,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
 }
 """The result and the arguments of each kernel, as its source has them."""
 
-ABI = 28
+ABI = 29
 """`olapdb_abi()` of the library that these signatures fit. Raise both with every change of one."""
 
 

@@ -202,6 +202,80 @@ EXPORT int64_t olapdb_keep_between(int type, const void *values, const uint8_t *
     return count;
 }
 
+/* Put a value into a heap of at most `limit` values, the greatest first, and keep the least ones of all that came.
+ * Return the new size. */
+#define DEFINE_PUSH(NAME, T)                                                                        \
+    static inline int64_t push_##T(T *heap, int64_t size, int64_t limit, T value) {                 \
+        int64_t at = 0, child;                                                                      \
+        if (size < limit) {                                                                         \
+            for (at = size; at > 0 && heap[(at - 1) / 2] < value; at = (at - 1) / 2)                \
+                heap[at] = heap[(at - 1) / 2];                                                      \
+            heap[at] = value;                                                                       \
+            return size + 1;                                                                        \
+        }                                                                                           \
+        if (value >= heap[0]) return size;                                                          \
+        while ((child = 2 * at + 1) < size) {                                                       \
+            child += child + 1 < size && heap[child + 1] > heap[child];                             \
+            if (heap[child] <= value) break;                                                        \
+            heap[at] = heap[child];                                                                 \
+            at = child;                                                                             \
+        }                                                                                           \
+        heap[at] = value;                                                                           \
+        return size;                                                                                \
+    }
+FOR_INTEGERS(DEFINE_PUSH)
+#undef DEFINE_PUSH
+
+/* Keep in `kept`, a bit for each row from bit 0, the rows whose value, an integer, comes neither after `bound` nor
+ * after the `limit`-th best value of the rows in `kept`: the `limit`-th least one, or with `descending` the greatest.
+ * `bound` points to a value of the column's type, or is NULL. `heap` has room for `limit` values, at least one. Bits
+ * behind the last row become 0. Return the number of rows kept. */
+EXPORT int64_t olapdb_keep_best(int type, const void *values, int64_t rows, int descending, const void *bound,
+                                int64_t limit, void *heap, uint64_t *kept) {
+    int64_t count = 0, size = 0;
+    uint8_t flags[64];
+    if (rows & 63) kept[rows >> 6] &= ((uint64_t)1 << (rows & 63)) - 1;
+    switch (type) {
+/* The bits of a descending value turned around make it an ascending one. Until `limit` values have come, `last` is the
+ * greatest value of all: its bits without the sign's, where the type has one. */
+#define CASE(NAME, T)                                                                               \
+    case NAME: {                                                                                    \
+        const T *typed = values;                                                                    \
+        const int is_signed = (T)-1 < (T)1;                                                         \
+        T flip = (T)(descending ? ~(T)0 : (T)0);                                                    \
+        T last = (T)(~(uint64_t)0 >> (64 - 8 * (int)sizeof(T) + is_signed));                        \
+        if (bound != NULL) last = (T)(*(const T *)bound ^ flip);                                    \
+        for (int64_t row = 0; row < rows; row += 64) {                                              \
+            int64_t step = rows - row < 64 ? rows - row : 64;                                       \
+            uint64_t left, bits = 0;                                                                \
+            if (kept[row >> 6] == 0) continue;                                                      \
+            PREFETCH_AFTER(typed + row);                                                            \
+            if (step < 64) memset(flags, 0, sizeof flags);                                          \
+            for (int64_t at = 0; at < step; at++) flags[at] = (T)(typed[row + at] ^ flip) <= last;  \
+            for (left = packed_flags(flags) & kept[row >> 6]; left != 0; left &= left - 1) {        \
+                T value = (T)(typed[row + __builtin_ctzll(left)] ^ flip);                           \
+                if (value > last) continue;                                                         \
+                bits |= left & -left;                                                               \
+                size = push_##T(heap, size, limit, value);                                          \
+                if (size == limit && *(T *)heap < last) last = *(T *)heap;                          \
+            }                                                                                       \
+            kept[row >> 6] = bits;                                                                  \
+        }                                                                                           \
+        for (int64_t row = 0; row < rows; row += 64) {                                              \
+            uint64_t left = kept[row >> 6];                                                         \
+            for (; left != 0; left &= left - 1)                                                     \
+                if ((T)(typed[row + __builtin_ctzll(left)] ^ flip) > last)                          \
+                    kept[row >> 6] &= ~(left & -left);                                              \
+            count += __builtin_popcountll(kept[row >> 6]);                                          \
+        }                                                                                           \
+        break;                                                                                      \
+    }
+        FOR_INTEGERS(CASE)
+#undef CASE
+    }
+    return count;
+}
+
 /* Keep in `kept`, a bit for each row from bit 0, the rows whose code, an integer from 0, has a flag of 1; rows
  * that are NULL have the flag of the code `null_code`. Bits behind the last row become 0. */
 EXPORT void olapdb_keep_flagged(int type, const void *codes, const uint8_t *validity, int64_t bit,

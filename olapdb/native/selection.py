@@ -110,6 +110,28 @@ def keep_not_after(
     return keep_between(column, low, high, kept) is not None
 
 
+def keep_best(
+    column: pa.Array, bound: pa.Array | None, limit: int, kept: np.ndarray, *, descending: bool
+) -> bool:
+    """Keep in `kept` (as in `keep_between`) the rows whose value comes neither after the bound, an array of one value,
+    nor after the `limit`-th best value of the rows in `kept`; rows that are equal to it stay. Return False for columns
+    with NULL and those other than integers, dates, times and short decimals, and change nothing.
+
+    The same in numpy is `np.partition` of the rows in `kept`."""
+    values = values_of(column)
+    limits = None if bound is None else values_of(bound)
+    if values is None or values.validity is not None or not values.is_integer:
+        return False
+    if bound is not None and (limits is None or limits.type != values.type):
+        return False
+    heap = empty(limit, values.numbers.dtype)
+    first = None if limits is None else limits.numbers
+    kernels().olapdb_keep_best(
+        values.type, values.numbers, values.rows, descending, first, limit, heap, kept
+    )
+    return True
+
+
 def kept_rows(mask: pa.BooleanArray | None, rows: int) -> np.ndarray:
     """Return the rows that a mask without NULL keeps (None: all), as `keep_between` and `keep_flagged` take
     them: a copy, uint64."""

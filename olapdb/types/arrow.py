@@ -222,6 +222,8 @@ def _exported_children(array: pa.Array, data_type: DataType) -> list[pa.Array]:
 def exported_schema(names: Sequence[str], data_types: Sequence[DataType]) -> pa.Schema:
     """Return `arrow_schema` with the Arrow types that users get."""
     schema = arrow_schema(names, data_types)
+    if not any(map(is_exported, data_types)):
+        return schema
     return pa.schema(
         [
             field.with_type(exported_type(data_type))

@@ -7,11 +7,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import patch
 
+import numpy as np
+import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import olapdb
 from olapdb import Connection
 from olapdb.config import tuning
+from olapdb.native import selection
+from olapdb.native.library import library, without_kernels
 
 pytestmark = pytest.mark.feature("select")
 
@@ -197,3 +203,46 @@ def test_a_selective_filter_reads_other_columns_of_its_row_groups(log: Connectio
     with patch.multiple(tuning, READ_AT_ONCE_ROWS_MAX=0):
         read = decoded(log, "SELECT a FROM log WHERE v = 7919 % 4000 OR v = 0")
     assert read == {"v": 40, "a": 1}
+
+
+def test_bound_without_kernels(connection: Connection) -> None:
+    """A bound that an earlier task made is compared by Arrow where there are no kernels."""
+    query = "SELECT n, rest FROM t ORDER BY n DESC, sorted LIMIT 5"
+    with without_kernels():
+        late, whole = answers(connection, query)
+    assert late == whole == answers(connection, query)[0]
+
+
+@pytest.mark.skipif(library() is None, reason="There are no compiled kernels to compare.")
+@pytest.mark.parametrize("name", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"])
+@pytest.mark.parametrize("descending", [False, True])
+@given(data=st.data())
+@settings(max_examples=30)
+def test_best_rows_kernel(name: str, descending: bool, data: st.DataObject) -> None:
+    """The kernel keeps what numpy's partition does: rows no worse than the bound and the last of the best."""
+    ends = np.iinfo(name)
+    numbers = st.one_of(
+        st.integers(int(ends.min), int(ends.max)),
+        st.sampled_from([int(ends.min), int(ends.max), 0, 1, 2]),
+    )
+    drawn = data.draw(st.lists(numbers, min_size=1, max_size=40))
+    values = np.resize(np.array(drawn, name), data.draw(st.integers(1, 200)))
+    offset = data.draw(st.integers(0, len(values) - 1))
+    values = values[offset:]
+    kept = np.array(data.draw(st.lists(st.booleans(), min_size=1, max_size=20)))
+    kept = np.resize(kept, len(values))
+    limit = data.draw(st.integers(1, 70))
+    bound = data.draw(st.none() | numbers)
+    expected = kept.copy()
+    if bound is not None:
+        expected &= values >= bound if descending else values <= bound
+    candidates = np.sort(values[expected])[:: -1 if descending else 1]
+    if len(candidates) >= limit:
+        last = candidates[limit - 1]
+        expected &= values >= last if descending else values <= last
+    words = selection.kept_rows(pa.array(kept), len(values))
+    bounds = None if bound is None else pa.array(np.array([bound], name))
+    assert selection.keep_best(pa.array(values), bounds, limit, words, descending=descending)
+    assert selection.as_mask(words, len(values)).to_numpy(zero_copy_only=False).tolist() == (
+        expected.tolist()
+    )

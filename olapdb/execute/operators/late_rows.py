@@ -23,7 +23,14 @@ from olapdb.compute.memory import MemoryAccount
 from olapdb.compute.ordering import sort_indices
 from olapdb.config import tuning
 from olapdb.execute.operators.limit import limit_batches
-from olapdb.execute.operators.part_scan import TASK_ROW, Source, Task, narrowed, read_rows
+from olapdb.execute.operators.part_scan import (
+    TASK_ROW,
+    Source,
+    Task,
+    joined_tasks,
+    narrowed,
+    read_rows,
+)
 from olapdb.execute.operators.project import project_batches
 from olapdb.execute.operators.running_bound import RunningBound
 from olapdb.execute.operators.scan import TaskReader, scan_conditions, scan_tasks
@@ -101,7 +108,11 @@ def _top_rows(
     used = frozenset().union(*(columns_of(k.expression) for k in keys))
     addressed = _addressed(scan, used, context)
     tasks = list(scan_tasks(addressed, context, scan, tuning.TOP_TASK_ROWS))
-    top = _TopReader(addressed, tuple(keys), limit, tasks, context)
+    intervals = _KeyIntervals.of(keys[0], scan, tasks)
+    if not scan_conditions(scan) and (intervals is None or not intervals.tell_groups_apart):
+        # No task can be left out, and without conditions all of them take little: fewer tasks cost less.
+        intervals, tasks = None, joined_tasks(tasks)
+    top = _TopReader(addressed, tuple(keys), limit, tasks, intervals, context)
     address = SortKey(ColumnRef(UINT64, TASK_ROW))
     sort = Sort(addressed, (*keys, address), limit)
     batches = sort_batches(
@@ -203,13 +214,15 @@ class _TopReader(_AddressReader):
         keys: tuple[SortKey, ...],
         limit: int,
         tasks: list[Task],
+        intervals: _KeyIntervals | None,
         context: ExecutionContext,
     ) -> None:
-        self._bound = RunningBound(keys[0])
+        """Prepare to read the tasks; `intervals` are of the first key, where they can leave out row groups."""
+        self._bound = RunningBound(keys[0], limit)
         super().__init__(scan, tasks, context, self._bound)
         self._keys = keys
         self._limit = limit
-        self._intervals = _KeyIntervals.of(keys[0], scan, tasks)
+        self._intervals = intervals
 
     def task_order(self) -> Sequence[int]:
         """Return the numbers of the tasks, those with the best values of the first key first."""
@@ -244,7 +257,7 @@ class _TopReader(_AddressReader):
         first_key, context = self._keys[0], self._context
         sampled = tuning.TOP_SAMPLE_PER_ROW * self._limit
         for rows in (sampled, batch.num_rows):
-            if self._limit < rows <= batch.num_rows:
+            if max(self._limit, tuning.TOP_SORTED_ROWS_MAX) < rows <= batch.num_rows:
                 sample = order_columns([first_key], batch.slice(0, rows), context)[0].values
                 bound = nth_value(sample, first_key, self._limit)
                 if bound is not None:
@@ -286,6 +299,15 @@ class _KeyIntervals:
             starts.append(len(bounds))
         values = interval_of_bounds(bounds, key.expression.type)
         return None if values is None else _KeyIntervals(key, values, np.array(starts))
+
+    @property
+    def tell_groups_apart(self) -> bool:
+        """Return whether all values of one row group lie before all of another one, so that the best rows of one can
+        leave out the other."""
+        known = from_numpy(self.values.known & self.values.has_values)
+        greatest_low = pc.max(self.values.low.filter(known))
+        least_high = pc.min(self.values.high.filter(known))
+        return bool(pc.greater(greatest_low, least_high).as_py())
 
     @property
     def _best(self) -> pa.Array:

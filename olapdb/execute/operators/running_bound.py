@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.compute.ordering import OrderColumn, rows_within
+from olapdb.config import tuning
 from olapdb.execute.operators.sort import is_bound
 from olapdb.functions.kernels.columns import single
 from olapdb.functions.kernels.decimal_width import is_short, shortened
@@ -28,8 +29,11 @@ class RunningBound:
     Where the key is a column, a scan takes the bound as a condition: it reads other columns only of rows that do
     not come after it. The key's column may have its compact form there."""
 
-    def __init__(self, key: SortKey) -> None:
+    def __init__(self, key: SortKey, limit: int = 0) -> None:
+        """Bound the rows by `key`. Where a batch has more than `limit` rows (0: none), each becomes the bound of those
+        behind it, too."""
         self._key = key
+        self._limit = limit if limit <= tuning.BEST_ROWS_MAX else 0
         self._lock = threading.Lock()
         self._flags: dict[tuple[int, int, int, pa.Scalar], tuple[pa.Array, np.ndarray]] = {}
         self.value: pa.Scalar | None = None
@@ -56,9 +60,15 @@ class RunningBound:
         """Return a mask of the rows of `kept` (None: all) that do not come after the bound; `kept` where there is
         no bound."""
         bound = self.value
-        if bound is None or self.column is None:
+        if self.column is None:
             return kept
         column = batch.column(self.column)
+        if self._limit and len(column) > self._limit:
+            best = self._best_rows(column, bound, kept)
+            if best is not None:
+                return best
+        if bound is None:
+            return kept
         if isinstance(column, pa.DictionaryArray):
             within = self._mask_of_texts(column, bound, kept)
             if within is not None:
@@ -67,15 +77,31 @@ class RunningBound:
         limit = single(bound)
         if is_short(column.type):
             limit = shortened(limit)
-        words = selection.kept_rows(kept, len(column))
-        if not self._key.nulls_first and selection.keep_not_after(
-            column, limit, words, descending=self._key.descending
-        ):
-            return selection.as_mask(words, len(column))
+        if library() is not None and not self._key.nulls_first:
+            words = selection.kept_rows(kept, len(column))
+            if selection.keep_not_after(column, limit, words, descending=self._key.descending):
+                return selection.as_mask(words, len(column))
         flags = np.zeros(len(column), bool)
         flags[rows_within(self._ordered(column), limit[0])] = True
         within = from_numpy(flags)
         return within if kept is None else pc.and_(kept, within)
+
+    def _best_rows(
+        self, column: pa.Array, bound: pa.Scalar | None, kept: pa.BooleanArray | None
+    ) -> pa.BooleanArray | None:
+        """Return the mask of rows that come after neither the bound nor the last of the `limit` best rows of the batch;
+        None where no kernel finds these."""
+        if library() is None or isinstance(column, pa.DictionaryArray):
+            return None
+        limit = None if bound is None else single(bound)
+        if limit is not None and is_short(column.type):
+            limit = shortened(limit)
+        words = selection.kept_rows(kept, len(column))
+        if not selection.keep_best(
+            column, limit, self._limit, words, descending=self._key.descending
+        ):
+            return None
+        return selection.as_mask(words, len(column))
 
     def _ordered(self, values: pa.Array) -> OrderColumn:
         """Return values as a column to sort by."""

@@ -135,7 +135,8 @@ def _part_batches(
     def read(task: Task) -> Iterable[pa.RecordBatch]:
         """Yield the rows of a task that meet the conditions, cut to batches: large ones if the consumer joins them and
         max_block_size is not set low, else of a batch's rows."""
-        batch = reader.read(task)
+        with context.reading():
+            batch = reader.read(task)
         if context.joins_batches and context.batch_rows >= BATCH_ROWS:
             return cut(batch, max(context.rows_at_once, tuning.SLOW_BATCH_ROWS))
         return cut(batch, context.batch_rows)
