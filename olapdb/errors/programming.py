@@ -407,7 +407,7 @@ class BadDatabaseForTemporaryTable(
     """A temporary table with the name of a database in front."""
 
 
-class FormatNotForInput(ProgrammingError, name="FORMAT_IS_NOT_SUITABLE_FOR_INPUT", code=257):
+class FormatNotForInput(ProgrammingError, name="FORMAT_IS_NOT_SUITABLE_FOR_INPUT", code=85):
     """A format that is only written."""
 
 
