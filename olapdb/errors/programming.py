@@ -159,6 +159,10 @@ class IntersectOrExceptMismatch(
     """Queries of an INTERSECT or EXCEPT with different numbers of columns."""
 
 
+class InvalidConfigParameter(ProgrammingError, name="INVALID_CONFIG_PARAMETER", code=318):
+    """A BACKUP to a disk or a file, which no configuration allows."""
+
+
 class FunctionCannotHaveParameters(
     ProgrammingError, name="FUNCTION_CANNOT_HAVE_PARAMETERS", code=309
 ):

@@ -90,19 +90,11 @@ _UNSUPPORTED = {
 }
 """Types of ClickHouse that olapdb does not have, and what to use instead."""
 
-_WITH_ARGUMENTS = {
-    "Array": "Array(T)",
-    "Nullable": "Nullable(T)",
-    "LowCardinality": "LowCardinality(T)",
-    "Map": "Map(K, V)",
-    "Decimal32": "Decimal32(scale)",
-    "Decimal64": "Decimal64(scale)",
-    "Decimal128": "Decimal128(scale)",
-    "Decimal256": "Decimal256(scale)",
-    "AggregateFunction": "AggregateFunction(function, T)",
-    "SimpleAggregateFunction": "SimpleAggregateFunction(function, T)",
-}
-"""Types whose name alone is no type, and how they are written."""
+_WITH_ARGUMENTS = frozenset(
+    "Array Nullable LowCardinality Map Decimal32 Decimal64 Decimal128 Decimal256 AggregateFunction"
+    " SimpleAggregateFunction".split()
+)
+"""Types whose name alone is no type."""
 
 _PARAMETRIC = (
     "AggregateFunction",
@@ -210,9 +202,7 @@ class _TypeParser:
         if upper in ("BINARY", "FIXEDSTRING"):
             raise errors.NumberOfArgumentsDoesntMatch("FixedString has one argument, its length.")
         if name in _WITH_ARGUMENTS:
-            raise errors.NumberOfArgumentsDoesntMatch(
-                f"The type {name} has arguments: {_WITH_ARGUMENTS[name]}."
-            )
+            raise errors.NumberOfArgumentsDoesntMatch(f"The type {name} has arguments: {name}(…).")
         if name == "Tuple":
             return Tuple(())
         if name == "Nested":
