@@ -91,8 +91,7 @@ _UNSUPPORTED = {
 """Types of ClickHouse that olapdb does not have, and what to use instead."""
 
 _WITH_ARGUMENTS = frozenset(
-    "Array Nullable LowCardinality Map Decimal32 Decimal64 Decimal128 Decimal256 AggregateFunction"
-    " SimpleAggregateFunction".split()
+    ["Array", "Nullable", "LowCardinality", "Map", "Decimal32", "Decimal64", "Decimal128", "Decimal256", "AggregateFunction", "SimpleAggregateFunction"]
 )
 """Types whose name alone is no type."""
 
