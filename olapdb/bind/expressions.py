@@ -399,14 +399,11 @@ class ExpressionBinder:
             )
 
     def _scalar(self, node: sql.Function) -> expressions.Expression:
-        """Bind a call of a scalar function, a special form among them. Raise BadArguments for what
-        only aggregates take, UnknownFunction for an unknown name."""
+        """Bind a call of a scalar function, a special form among them. Raise what `_no_aggregate` says
+        for what only aggregates take, UnknownFunction for an unknown name."""
         special = node.distinct or node.filter is not None or node.parameters or node.nulls
         if special and functions.is_scalar(node.name):
-            raise errors.BadArguments(
-                f"{node.name} is not an aggregate function: DISTINCT, FILTER, parameters and "
-                "RESPECT NULLS have no meaning for it."
-            )
+            raise _no_aggregate(node)
         folded = node.name.lower()
         if folded in _CASTS and len(node.arguments) == 2:
             return special_forms.bind_cast_function(self, node)
@@ -514,3 +511,17 @@ def bind_condition(
             position=node.position,
         )
     return bound
+
+
+def _no_aggregate(node: sql.Function) -> errors.Error:
+    """Return the error for a scalar function that is called as only aggregates are, by what the call
+    has: FunctionCannotHaveParameters, SyntaxError for RESPECT NULLS, else UnknownFunction."""
+    kind: type[errors.Error] = errors.UnknownFunction
+    if node.nulls:
+        kind = errors.SyntaxError
+    elif node.parameters:
+        kind = errors.FunctionCannotHaveParameters
+    return kind(
+        f"{node.name} is not an aggregate function: DISTINCT, FILTER, parameters and "
+        "RESPECT NULLS have no meaning for it."
+    )

@@ -16,7 +16,17 @@ from olapdb.functions.kernels.calendar import ticks_per_second
 from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import ColumnRef, Constant, Expression
 from olapdb.sql import nodes as sql
-from olapdb.types import DataType, Date, Date32, DateTime, DateTime64, Float, Integer, plain
+from olapdb.types import (
+    DataType,
+    Date,
+    Date32,
+    DateTime,
+    DateTime64,
+    Float,
+    Integer,
+    Interval,
+    plain,
+)
 
 _SECONDS = {"Second": 1, "Minute": 60, "Hour": 3600, "Day": 86_400, "Week": 604_800}
 _FRACTIONS = {"Millisecond": 10**3, "Microsecond": 10**6, "Nanosecond": 10**9}
@@ -197,7 +207,7 @@ class _Clause:
         """Return a number or an INTERVAL as (ticks, 0) or, of months, (0, months).
 
         Raises InvalidWithFillExpression."""
-        if not isinstance(node, sql.IntervalLiteral):
+        if (interval := self._interval(node, clause)) is None:
             number = self._constant(node, clause)
             if not isinstance(plain(number.type), Integer) and not isinstance(self._type, Float):
                 raise self._invalid(f"The {clause} of {self._type} is an integer or an INTERVAL.")
@@ -205,26 +215,30 @@ class _Clause:
             return (value * (self._per_second or 1)), 0
         if isinstance(self._type, Integer | Float):
             raise self._invalid(f"A {clause} of type INTERVAL is for dates and times.")
-        amount = self._interval(node, clause)
-        self._refuse_zone(node.unit)
-        if node.unit in _MONTHS:
-            return 0, amount * _MONTHS[node.unit]
-        if node.unit in _FRACTIONS:
-            ticks, rest = divmod(amount * self._per_second, _FRACTIONS[node.unit])
+        amount, unit = interval
+        self._refuse_zone(unit)
+        if unit in _MONTHS:
+            return 0, amount * _MONTHS[unit]
+        if unit in _FRACTIONS:
+            ticks, rest = divmod(amount * self._per_second, _FRACTIONS[unit])
         else:
-            seconds = amount * _SECONDS[node.unit]
+            seconds = amount * _SECONDS[unit]
             per_second, day = self._per_second, _DAY_SECONDS
             ticks, rest = (seconds * per_second, 0) if per_second else divmod(seconds, day)
-        if rest or (node.unit in _FRACTIONS and not self._per_second):
-            raise self._invalid(f"A {clause} of {node.unit} is less than {self._type} can hold.")
+        if rest or (unit in _FRACTIONS and not self._per_second):
+            raise self._invalid(f"A {clause} of {unit} is less than {self._type} can hold.")
         return ticks, 0
 
-    def _interval(self, node: sql.IntervalLiteral, clause: str) -> int:
-        """Return how many of its units an INTERVAL is; raise InvalidWithFillExpression for no constant."""
+    def _interval(self, node: sql.Expression, clause: str) -> tuple[int, str] | None:
+        """Return how many units an interval is, and the unit; None for another type. Raises
+        InvalidWithFillExpression for an interval that is no constant."""
         bound = self._binder.bind(node)
+        kind = plain(bound.type)
+        if not isinstance(kind, Interval):
+            return None
         if not isinstance(bound, Constant) or not bound.value.is_valid:
             raise self._invalid(f"The {clause} of WITH FILL must be a constant.")
-        return int(bound.value.as_py())
+        return int(bound.value.as_py()), kind.unit
 
     def _refuse_zone(self, unit: str) -> None:
         """Raise NotSupportedError for days and longer units in a zone where days differ."""

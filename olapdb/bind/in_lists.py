@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import pyarrow as pa
 
@@ -19,6 +20,8 @@ from olapdb.errors import (
     NumberOfColumnsDoesntMatch,
     TypeMismatch,
     UnknownElementOfEnum,
+    UnknownIdentifier,
+    UnknownTable,
 )
 from olapdb.functions.base import Environment
 from olapdb.functions.kernels.columns import from_scalars, single, structs_from, text
@@ -41,7 +44,8 @@ def bind_in(binder: Binder, node: sql.In) -> Expression:
     query = _query_of(binder, node.right)
     nulls = binder.context.flag("transform_null_in")
     if query is not None:
-        return _in_subquery(binder, argument, query, node.negated, nulls)
+        with _named_by(node.right):
+            return _in_subquery(binder, argument, query, node.negated, nulls)
     elements = _elements(binder, argument, node.right)
     if nulls and _is_array_of(elements, argument):
         return _in_array(binder, argument, elements[0], node.negated, nulls)
@@ -55,6 +59,18 @@ def bind_in(binder: Binder, node: sql.In) -> Expression:
         return Constant(types.Nullable(types.UINT8), _NULL)
     values = [e for e in elements if isinstance(e, Constant) and e.value.is_valid]
     return _in_values(argument, values, node.negated, binder.environment)
+
+
+@contextmanager
+def _named_by(right: sql.Expression) -> Iterator[None]:
+    """Raise UnknownIdentifier in place of UnknownTable if the right side of IN is a bare name: it
+    could be a column, too."""
+    try:
+        yield
+    except UnknownTable as error:
+        if not isinstance(right, sql.Identifier):
+            raise
+        raise UnknownIdentifier(error.message, hint=error.hint, position=error.position) from None
 
 
 def _query_of(binder: Binder, right: sql.Expression) -> sql.Query | None:

@@ -168,6 +168,7 @@ class _JoinBinder:
         self.types_of_using: dict[RelationColumn, DataType] = {}
         """The columns of USING of both sides, with the common type that they have in the result."""
         self.residual: list[Expression] = []
+        self.further: list[Expression] = []  # of a FULL JOIN, what is no equality
         self.nearest: tuple[str, Expression, Expression] | None = None
         """The inequality of an ASOF JOIN: its operator, left and right side."""
         self.left.outer = self.kind in ("RIGHT", "FULL")
@@ -265,12 +266,32 @@ class _JoinBinder:
             bound = bind_condition(binder, condition, "JOIN ON")
             refuse_aggregates(bound, "JOIN ON", condition.position)
             self._place(bound, condition)
+        if self.further:
+            self._place_further(on)
+
+    def _place_further(self, on: sql.Expression) -> None:
+        """Add the conditions of a FULL JOIN that are no equalities. One on a side alone decides
+        whether its rows have a partner at all. Raises InvalidJoinOnExpression without an equality."""
+        is_equated = bool(self.left.keys) or any(
+            isinstance(condition, Call) and condition.name == "or" for condition in self.further
+        )
+        if not is_equated:
+            raise InvalidJoinOnExpression(
+                "A FULL JOIN needs an equality between its sides.",
+                hint="Write a LEFT JOIN, and a RIGHT ANTI JOIN behind UNION ALL.",
+                position=on.position,
+            )
+        for condition in self.further:
+            used = columns_of(condition)
+            if used and (used <= self.left.names or used <= self.right.names):
+                self._add_condition_of_side(condition, on_left=used <= self.left.names)
+            else:
+                self.residual.append(condition)
 
     def _place(self, bound: Expression, node: sql.Expression) -> None:
         """Add a condition of ON as a key, as a filter of a side, or as residual.
 
-        A constant true condition is dropped. Raises NotSupportedError for a FULL join and a
-        condition that is no equality, InvalidJoinOnExpression for a CROSS join."""
+        A constant true condition is dropped. Raises InvalidJoinOnExpression for a CROSS join."""
         left, right = self.left.names, self.right.names
         used = columns_of(bound)
         if truth(bound) is True:
@@ -286,11 +307,8 @@ class _JoinBinder:
         if self.strictness == "ASOF" and self._place_asof(bound, node):
             return
         if self.kind == "FULL":
-            raise NotSupportedError(
-                "FULL JOIN takes equalities only.",
-                hint="Filter the sides in subqueries, or write a LEFT JOIN and a RIGHT ANTI JOIN.",
-                position=node.position,
-            )
+            self.further.append(bound)
+            return
         if self.kind == "CROSS":
             raise InvalidJoinOnExpression("CROSS JOIN has no ON.", position=node.position)
         if used and used <= left and self._may_filter(self.left):

@@ -154,11 +154,16 @@ class StatementBinder(QueryBinder):
     ) -> list[DataType]:
         """Return the common type of each column of the branches, in column order.
 
-        Raises UnionStructuresMismatch for different numbers of columns, and an error that names the
+        Raises UnionStructuresMismatch or IntersectOrExceptMismatch for different numbers of columns, and an error that names the
         column if its types have no common type."""
         counts = [len(b.columns) for b in branches]
         if len(set(counts)) > 1:
-            raise errors.UnionStructuresMismatch(
+            error = (
+                errors.UnionStructuresMismatch
+                if query.operator == "UNION"
+                else errors.IntersectOrExceptMismatch
+            )
+            raise error(
                 f"The queries of {query.operator} have different numbers of columns: "
                 f"{', '.join(map(str, counts))}.",
                 position=query.position,
@@ -168,9 +173,9 @@ class StatementBinder(QueryBinder):
             distinct = list(dict.fromkeys(c.type for c in columns))
             try:
                 types.append(self._common_type(distinct))
-            except errors.Error as error:
-                error.message = f"Column {columns[0].name!r} of {query.operator}: {error.message}"
-                raise error.at(query.position) from None
+            except errors.Error as cause:
+                cause.message = f"Column {columns[0].name!r} of {query.operator}: {cause.message}"
+                raise cause.at(query.position) from None
         return types
 
     def _common_type(self, types: Sequence[DataType]) -> DataType:

@@ -63,7 +63,9 @@ def bind_select(queries: QueryBinder, select: sql.Select, context: BindContext) 
     relation = bind_source(queries, source, context.nested(), aliases)
     binder = ExpressionBinder(queries, relation, context, aliases)
     binder.may_unnest = True
-    binder.windows = _windows_of(select)
+    if select.windows:
+        binder.windows = _windows_of(select)
+        _check_windows(ExpressionBinder(queries, relation, context, aliases), select)
     with located(select.position):
         return _SelectBinder(queries, select, binder).bind()
 
@@ -91,6 +93,14 @@ def _windows_of(select: sql.Select) -> dict[str, sql.WindowSpec]:
             raise BadArguments(f"Window {name!r} is defined twice.", position=spec.position)
         windows[name] = spec
     return windows
+
+
+def _check_windows(binder: ExpressionBinder, select: sql.Select) -> None:
+    """Bind the windows of WINDOW, so that a name that does not exist is an error in one that no
+    function uses. The binder is thrown away."""
+    for _, spec in select.windows:
+        binder.bind_all(spec.partition_by)
+        binder.bind_all([item.expression for item in spec.order_by])
 
 
 def with_clause(queries: QueryBinder, select: sql.Select, context: BindContext) -> BindContext:

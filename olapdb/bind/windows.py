@@ -213,9 +213,10 @@ def _named_window(binder: Binder, name: str) -> sql.WindowSpec:
         )
     if window.base is None:
         return window
-    # A window cannot extend itself: its own name is unknown while it is resolved.
+    # A window extends one that is defined before it, and so never itself.
     all_windows = binder.windows
-    binder.windows = {n: w for n, w in all_windows.items() if n != name}
+    before = list(all_windows)[: list(all_windows).index(name)]
+    binder.windows = {n: all_windows[n] for n in before}
     try:
         return _specification(binder, window)
     finally:

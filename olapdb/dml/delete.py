@@ -16,7 +16,7 @@ from olapdb.commit.origin import CommitOrigin
 from olapdb.commit.staging import Staging
 from olapdb.config import Settings
 from olapdb.dml.find_rows import Parameters, in_partition, matching_offsets
-from olapdb.errors import IncorrectQuery
+from olapdb.errors import UnknownIdentifier
 from olapdb.ingest.block_parts import layout_of
 from olapdb.ingest.read_parts import read_rows
 from olapdb.lineage.row_removal import RowChange, RowRemoval, stored_table
@@ -114,7 +114,8 @@ def remove_rows(
 
 
 def require_condition(condition: nodes.Expression | None) -> nodes.Expression:
-    """Return the condition; raise IncorrectQuery for a DELETE without WHERE."""
+    """Return the condition; raise UnknownIdentifier, as ClickHouse does, for a
+    DELETE without WHERE."""
     if condition is None:
-        raise IncorrectQuery("DELETE needs a WHERE.", hint="TRUNCATE TABLE removes all rows.")
+        raise UnknownIdentifier("DELETE needs a WHERE.", hint="TRUNCATE TABLE removes all rows.")
     return condition

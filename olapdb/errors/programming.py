@@ -153,6 +153,26 @@ class UnionStructuresMismatch(
     """Queries of a UNION with different numbers of columns."""
 
 
+class IntersectOrExceptMismatch(
+    ProgrammingError, name="INTERSECT_OR_EXCEPT_RESULT_STRUCTURES_MISMATCH", code=596
+):
+    """Queries of an INTERSECT or EXCEPT with different numbers of columns."""
+
+
+class InvalidConfigParameter(ProgrammingError, name="INVALID_CONFIG_PARAMETER", code=318):
+    """A BACKUP to a disk or a file, which no configuration allows."""
+
+
+class FunctionCannotHaveParameters(
+    ProgrammingError, name="FUNCTION_CANNOT_HAVE_PARAMETERS", code=309
+):
+    """A function that is no aggregate, called as f(parameters)(arguments)."""
+
+
+class IllegalSyntaxForDataType(ProgrammingError, name="ILLEGAL_SYNTAX_FOR_DATA_TYPE", code=377):
+    """NULL or NOT NULL behind a type that says whether it is Nullable."""
+
+
 class IllegalFinal(ProgrammingError, name="ILLEGAL_FINAL", code=181):
     """FINAL on a table or query that has no FINAL."""
 
@@ -391,7 +411,7 @@ class BadDatabaseForTemporaryTable(
     """A temporary table with the name of a database in front."""
 
 
-class FormatNotForInput(ProgrammingError, name="FORMAT_IS_NOT_SUITABLE_FOR_INPUT", code=257):
+class FormatNotForInput(ProgrammingError, name="FORMAT_IS_NOT_SUITABLE_FOR_INPUT", code=85):
     """A format that is only written."""
 
 

@@ -207,7 +207,7 @@ def _by_row(index: JsonIndex, tokens: np.ndarray, plain: types.DataType, source:
 
 def _refuse_other_kinds(index: JsonIndex, tokens: np.ndarray, source: Input) -> None:
     """Raise an error for the first value that is no string, if the settings do not let its kind be read as a text.
-    The error is CannotParseQuotedString for a number or a Bool, else IncorrectData."""
+    The error is CannotParseQuotedString for a number, else IncorrectData."""
     prefix = "input_format_json_read_"
     kinds = index.kind_of(tokens)
     is_bool = np.zeros(len(tokens), bool)
@@ -217,7 +217,7 @@ def _refuse_other_kinds(index: JsonIndex, tokens: np.ndarray, source: Input) -> 
     is_number[scalars] = ~is_bool[scalars]
     for name, is_other, kind in (
         ("numbers", is_number, errors.CannotParseQuotedString),
-        ("bools", is_bool, errors.CannotParseQuotedString),
+        ("bools", is_bool, errors.IncorrectData),
         ("objects", kinds == OBJECT, errors.IncorrectData),
         ("arrays", kinds == ARRAY, errors.IncorrectData),
     ):
@@ -414,6 +414,8 @@ def infer_object_texts(source: Input, texts: pa.Array | None) -> Structure:
         raise no_structure("they have no rows")
     index = index_of(texts.slice(0, max(rows_max, 1)), 1)
     names, tokens = _members(index, index.root)
+    if not names:
+        raise no_structure("their objects are empty")
     return tuple((name, inferred_type(index, tokens(name), source)) for name in names)
 
 

@@ -73,6 +73,46 @@ class EachRowWriter(Writer):
         return b"\n]\n" if self._as_array else b""
 
 
+class ProgressRowsWriter(EachRowWriter):
+    """A writer of JSONEachRowWithProgress: a line says what it is, "meta", "row", "totals", "min", "max" or
+    "progress". The rows are written when they are there, so that one line of progress comes behind them."""
+
+    def start(self) -> bytes:
+        """Return the line of the columns' names and types."""
+        columns = ",".join(
+            f'{{"name":{json_string(name, self.header)},"type":{json_string(kind.name, self.header)}}}'
+            for name, kind in zip(self.header.names, self.header.types, strict=True)
+        )
+        return f'{{"meta":[{columns}]}}\n'.encode()
+
+    def write(self, batch: pa.RecordBatch) -> bytes:
+        """Return the rows, each on its line."""
+        return body(self.rows(batch))
+
+    def rows(self, batch: pa.RecordBatch) -> pa.Array:
+        """Return the line of each row."""
+        return pc.binary_join_element_wise('{"row":', self.objects(batch), "}\n", "")
+
+    def finish(self, ending: Ending) -> bytes:
+        """Return the lines behind the rows: totals, extremes, what was read, and the rows before LIMIT."""
+        lines: list[str] = []
+        if ending.totals is not None:
+            lines.append(f'{{"totals":{self.objects(ending.totals)[0].as_py()}}}')
+        if ending.extremes is not None:
+            least, greatest = self.objects(ending.extremes).to_pylist()
+            lines += [f'{{"min":{least}}}', f'{{"max":{greatest}}}']
+        read = ending.statistics
+        if read is not None and read.rows_read:
+            lines.append(
+                f'{{"progress":{{"read_rows":"{read.rows_read}","read_bytes":"{read.bytes_read}",'
+                f'"total_rows_to_read":"{read.rows_read}",'
+                f'"elapsed_ns":"{int(ending.elapsed_seconds * 1e9)}"}}}}'
+            )
+        if read is not None and read.rows_before_limit is not None:
+            lines.append(f'{{"rows_before_limit_at_least":{read.rows_before_limit}}}')
+        return "".join(f"{line}\n" for line in lines).encode()
+
+
 class CompactRowsWriter(Writer):
     """A writer of JSONCompactEachRow: an array a line. `head_lines`: 1 for names, 2 for types too."""
 
@@ -130,6 +170,16 @@ FORMATS = (
         "JSONEachRow with all values as strings.",
         partial(EachRowWriter, values=string_texts),
         string_reader(),
+    ),
+    Format(
+        "JSONEachRowWithProgress",
+        "JSONEachRow with lines that say what was read.",
+        ProgressRowsWriter,
+    ),
+    Format(
+        "JSONStringsEachRowWithProgress",
+        "JSONStringsEachRow with lines that say what was read.",
+        partial(ProgressRowsWriter, values=string_texts),
     ),
     _compact("JSONCompactEachRow", json_texts, 0, "A JSON array a line."),
     _compact(

@@ -141,6 +141,8 @@ def _kind(texts: pa.Array, source: Input) -> types.DataType:
     """Infer the type of a column's literals. Raises CannotParseQuotedString for an expression, or for brackets that
     hold something else."""
     _refuse_expressions(texts)
+    if pc.all(pc.match_substring_regex(texts, r"(?i)^NULL$")).as_py():
+        raise no_structure("a column has nothing but NULL")
     kind = infer_values(texts, "Quoted", source)
     if is_text(kind) and pc.any(pc.match_substring_regex(texts, r"^[\[({]"), min_count=0).as_py():
         raise errors.CannotParseQuotedString(

@@ -90,6 +90,11 @@ _UNSUPPORTED = {
 }
 """Types of ClickHouse that olapdb does not have, and what to use instead."""
 
+_WITH_ARGUMENTS = frozenset(
+    ["Array", "Nullable", "LowCardinality", "Map", "Decimal32", "Decimal64", "Decimal128", "Decimal256", "AggregateFunction", "SimpleAggregateFunction"]
+)
+"""Types whose name alone is no type."""
+
 _PARAMETRIC = (
     "AggregateFunction",
     "Array",
@@ -195,6 +200,14 @@ class _TypeParser:
             return enum_of(CASE_INSENSITIVE.get(upper, name), ())
         if upper in ("BINARY", "FIXEDSTRING"):
             raise errors.NumberOfArgumentsDoesntMatch("FixedString has one argument, its length.")
+        if name in _WITH_ARGUMENTS:
+            raise errors.NumberOfArgumentsDoesntMatch(f"The type {name} has arguments: {name}(…).")
+        if name == "Tuple":
+            return Tuple(())
+        if name == "Nested":
+            raise errors.EmptyDataPassed("A Nested has at least one column.")
+        if name == "Variant":
+            raise errors.BadArguments("A Variant has at least one type.")
         raise self._unknown(name)
 
     def _parametric(self, name: str) -> DataType:
@@ -337,6 +350,10 @@ class _TypeParser:
                 elements.append(self.parse())
             if not self.take(","):
                 break
+        if len(set(names)) < len(names):
+            raise errors.DuplicateColumn(
+                f"Names of the elements of a tuple must differ: {self.text}"
+            )
         if names and len(names) != len(elements):
             raise errors.SyntaxError(
                 f"Either all or no elements of a tuple have names: {self.text}"

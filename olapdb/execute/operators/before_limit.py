@@ -22,7 +22,7 @@ from olapdb.plan.nodes import (
 
 COUNTING_FORMATS = frozenset(
     {"json", "jsonstrings", "jsoncompact", "jsoncompactstrings", "jsoncolumnswithmetadata"}
-    | {"template", "xml"}
+    | {"template", "xml", "jsoneachrowwithprogress", "jsonstringseachrowwithprogress"}
 )
 """The formats that say the number, in lower case."""
 

@@ -15,8 +15,9 @@ from olapdb.plan.nodes import Numbers, SystemScan, Values
 
 
 def values_batches(node: Values, context: ExecutionContext) -> Iterator[pa.RecordBatch]:
-    """Yield the node's constant rows."""
+    """Yield the node's constant rows, which count as read, but for no limit: the row of system.one is one."""
     rows = single_batch(node.rows)
+    context.statistics.add_read(rows.num_rows, max(rows.nbytes, rows.num_rows))
     yield from cut(make_batch(rows.columns, node.schema, rows.num_rows), context.batch_rows)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Literal, get_args
 
-from olapdb.errors import Position, SyntaxError
+from olapdb.errors import BadArguments, IllegalSyntaxForDataType, Position, SyntaxError
 from olapdb.records import dataclass
 from olapdb.sql import nodes
 from olapdb.sql.parser import (
@@ -20,7 +20,7 @@ from olapdb.sql.parser import (
 from olapdb.sql.parser.cursor import TokenCursor
 from olapdb.sql.parser.keywords import words
 from olapdb.sql.parser.lookahead import comes_before_comma
-from olapdb.types import DataType, make_nullable
+from olapdb.types import DataType, Nullable, make_nullable
 
 _DefaultKind = Literal["DEFAULT", "MATERIALIZED", "ALIAS", "EPHEMERAL"]
 _DEFAULT_KINDS: tuple[_DefaultKind, ...] = get_args(_DefaultKind)
@@ -46,20 +46,31 @@ class TableElements:
     primary_form: nodes.KeyForm = ""
 
 
-def parse_table_elements(cursor: TokenCursor) -> TableElements:
+def parse_table_elements(cursor: TokenCursor, needs_types: bool = False) -> TableElements:
     """Parse the list of columns, indexes, projections, constraints and PRIMARY KEY of a table, from its opening
-    parenthesis to behind the closing one; a comma may trail."""
+    parenthesis to behind the closing one; a comma may trail. `needs_types` refuses a column without
+    type and default."""
     cursor.expect("(")
     elements = TableElements()
     primary_columns: list[nodes.Expression] = []
     while True:
         if cursor.key == ")" and (elements.columns or elements.indexes):
             break
+        before = len(elements.columns)
         _parse_element(cursor, elements, primary_columns)
+        for column in elements.columns[before:]:
+            if needs_types and column.type is None and not column.default_kind:
+                raise cursor.expected(f"the type or a default of column {column.name}")
         if not cursor.take(","):
             break
     cursor.expect(")")
     if primary_columns:
+        if elements.primary_key is not None:
+            raise BadArguments(
+                "PRIMARY KEY stands behind columns and in a list of its own.",
+                hint="Leave one of the two out.",
+                position=cursor.position(),
+            )
         elements.primary_key = tuple(primary_columns)
         elements.primary_form = "tuple(" if len(primary_columns) == 1 else ""
     return elements
@@ -81,6 +92,8 @@ def _parse_element(
         elements.projections.append(parse_projection(cursor))
     elif cursor.take("PRIMARY", "KEY"):
         start = cursor.at
+        if elements.primary_key is not None:
+            raise BadArguments("Several PRIMARY KEY.", position=cursor.position())
         elements.primary_key = storage.parse_key(cursor)
         elements.primary_form = storage.key_form(cursor, start)
     elif cursor.sees("FOREIGN", "KEY"):
@@ -113,6 +126,12 @@ def parse_column(cursor: TokenCursor, before_type: str = "") -> tuple[nodes.Colu
         raise cursor.refused(
             "NULL or a default of a whole Nested", f"Name each column: `{name}.{nested[0][0]}` …"
         )
+    if data_type is not None and options.says_null and isinstance(data_type, Nullable):
+        raise IllegalSyntaxForDataType(
+            f"NULL or NOT NULL stands behind {data_type}, which says that itself.",
+            hint="Leave one of the two out.",
+            position=position,
+        )
     if options.nullable and data_type is not None:
         data_type = make_nullable(data_type)
     column = nodes.ColumnDefinition(
@@ -136,6 +155,7 @@ class _ColumnOptions:
     """The clauses behind the name and type of a column, such as DEFAULT and CODEC."""
 
     nullable: bool = False
+    says_null: bool = False
     default_kind: Literal["", "DEFAULT", "MATERIALIZED", "ALIAS", "EPHEMERAL"] = ""
     default: nodes.Expression | None = None
     comment: str = ""
@@ -149,17 +169,19 @@ class _ColumnOptions:
 def _parse_options(cursor: TokenCursor) -> _ColumnOptions:
     """Parse NULL, a default, COMMENT, CODEC, TTL, … of a column, in any order."""
     options = _ColumnOptions(nullable=cursor.take("NULL"))
+    options.says_null = options.nullable
     if not options.nullable and cursor.take("NOT"):
         cursor.expect("NULL")
+        options.says_null = True
     while cursor.key not in (",", ")", ""):
         if not options.default_kind and (kind := cursor.take_one_of(*_DEFAULT_KINDS)):
             options.default_kind = kind
             if kind != "EPHEMERAL" or not (cursor.ended or cursor.key in _AFTER_EPHEMERAL):
                 options.default = expressions.parse_expression(cursor)
-        elif cursor.take("NULL"):
-            options.nullable = True
-        elif cursor.take("NOT", "NULL"):
-            options.nullable = False
+        elif not options.says_null and cursor.take("NULL"):
+            options.nullable = options.says_null = True
+        elif not options.says_null and cursor.take("NOT", "NULL"):
+            options.says_null = True
         elif cursor.take("COMMENT"):
             options.comment = clauses.parse_comment(cursor)
         elif cursor.take("CODEC", "("):

@@ -121,7 +121,7 @@ def _parse_table(
     table = _parse_new_name(cursor)
     elements = columns.TableElements()
     if cursor.key == "(" and (cursor.key_after(1) == "FROM" or not query_follows(cursor)):
-        elements = columns.parse_table_elements(cursor)
+        elements = columns.parse_table_elements(cursor, needs_types=True)
     table_storage, comment = storage.parse_storage(
         cursor, elements.primary_key, elements.primary_form
     )

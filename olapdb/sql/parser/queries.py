@@ -342,11 +342,21 @@ def _parse_grouping(cursor: TokenCursor) -> _Grouping:
         if cursor.take("WITH", "TOTALS"):
             grouping.with_totals = True
         elif cursor.take("WITH", "ROLLUP"):
-            grouping.kind = "ROLLUP"
+            _set_kind(cursor, grouping, "ROLLUP")
         elif cursor.take("WITH", "CUBE"):
-            grouping.kind = "CUBE"
+            _set_kind(cursor, grouping, "CUBE")
         else:
             return grouping
+
+
+def _set_kind(cursor: TokenCursor, grouping: _Grouping, kind: Literal["ROLLUP", "CUBE"]) -> None:
+    """Set the kind behind WITH. Raises NotSupportedError, as in ClickHouse, beside another one."""
+    if grouping.kind not in ("", kind):
+        raise cursor.refused(
+            f"WITH {kind} beside another of ROLLUP, CUBE and GROUPING SETS",
+            "Write the sets out: GROUPING SETS ((a, b), (a), ()).",
+        )
+    grouping.kind = kind
 
 
 def _parse_grouping_set(cursor: TokenCursor) -> nodes.TupleLiteral:
@@ -381,6 +391,8 @@ def parse_format(cursor: TokenCursor) -> str | None:
 
 def _parse_trailing_output(cursor: TokenCursor, query: nodes.Query) -> nodes.Query:
     """Parse SETTINGS and FORMAT behind a closing parenthesis, which belong to the whole query."""
+    if getattr(query, "format", None) is not None and cursor.key == "FORMAT":
+        raise cursor.expected("the end of the query: its FORMAT is given")
     settings, output = parse_output(cursor)
     if not settings and output is None:
         return query

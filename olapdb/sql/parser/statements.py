@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, TypeGuard, get_args
 
-from olapdb.errors import Error, NotSupportedError, SyntaxError, UnknownIdentifier
+from olapdb.errors import (
+    Error,
+    InvalidConfigParameter,
+    NotSupportedError,
+    SyntaxError,
+    UnknownIdentifier,
+)
 from olapdb.lazy import lazy_modules
 from olapdb.sql import nodes
 from olapdb.sql.parser import access, clauses, outfile, queries
@@ -48,6 +55,13 @@ _OF_TRANSACTIONS = ("SAVEPOINT", "RELEASE", "ROLLBACK")
 """Words of libraries that expect transactions: their errors say why there are none."""
 
 
+def _names_a_disk(cursor: TokenCursor) -> bool:
+    """Return whether BACKUP or RESTORE is next, with Disk(…) or File(…): no server allows these."""
+    words = [token.text.upper() for token in cursor.tokens[cursor.at :]]
+    place = {("TO", "DISK"), ("TO", "FILE"), ("FROM", "DISK"), ("FROM", "FILE")}
+    return cursor.key in ("BACKUP", "RESTORE") and not place.isdisjoint(pairwise(words))
+
+
 def parse_statement(cursor: TokenCursor) -> nodes.Statement:
     """Parse one statement, up to the end of the tokens or a semicolon, which stays next."""
     access.refuse_access_management(cursor)
@@ -63,7 +77,8 @@ def parse_statement(cursor: TokenCursor) -> nodes.Statement:
                 _refuse_bare_words(cursor, start, error)
             raise
     if key in _REFUSED:
-        refused = NotSupportedError(
+        kind = InvalidConfigParameter if _names_a_disk(cursor) else NotSupportedError
+        refused = kind(
             f"The statement {key} is not supported.", hint=_REFUSED[key], position=cursor.position()
         )
         _refuse_bare_words(cursor, start, refused)

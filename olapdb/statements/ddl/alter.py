@@ -223,6 +223,7 @@ def _table(
     if not isinstance(item, Table) and any(
         isinstance(action, _COLUMNS) for action in statement.actions
     ):
+        _require_columns(item, statement)
         fix = "ALTER TABLE … MODIFY QUERY changes what the view makes"
         raise errors.NotSupportedError(
             f"{item.database}.{item.name} is a view: its columns are those of its query.",
@@ -239,6 +240,22 @@ def _table(
             position=statement.table.position,
         )
     return table
+
+
+def _require_columns(item: SchemaObject, statement: nodes.Alter) -> None:
+    """Raise NotFoundColumnInBlock if an action is about a column that the view does not have."""
+    columns = [column.name for column in item.columns]
+    for action in statement.actions:
+        if not isinstance(action, nodes.DropColumn | nodes.RenameColumn | nodes.ModifyColumn):
+            continue
+        name = action.column.name if isinstance(action, nodes.ModifyColumn) else action.name
+        if action.if_exists or name in columns:
+            continue
+        raise errors.NotFoundColumnInBlock(
+            f"{item.database}.{item.name} has no column {name}.",
+            hint=f"There are: {', '.join(columns)}.",
+            position=action.position or statement.table.position,
+        )
 
 
 def _apply_actions(

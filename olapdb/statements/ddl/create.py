@@ -29,6 +29,7 @@ from olapdb.sql.nested_columns import whole_nested
 from olapdb.statements.context import StatementContext, refuse_dependents, unknown_table
 from olapdb.statements.ddl.alias_tables import build_alias, is_alias
 from olapdb.statements.ddl.attempts import commit_schema_change, retry_on_conflict
+from olapdb.statements.ddl.declarations import check_declaration
 from olapdb.statements.ddl.derived_tables import (
     build_call,
     build_derived,
@@ -67,6 +68,8 @@ def _create_table(
     statement: nodes.CreateTable, context: StatementContext, snapshot: Snapshot
 ) -> Result:
     """Make one attempt of `create_table` at the snapshot."""
+    if not statement.or_replace and context.find(snapshot, statement.table) is not None:
+        check_declaration(statement, context, snapshot)
     existing = object_to_replace(statement.table, statement, context, snapshot)
     if existing is not None and statement.if_not_exists:
         return Result()

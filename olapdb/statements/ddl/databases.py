@@ -46,14 +46,6 @@ _SETTINGS = ("lazy_load_tables",)
 def create_database(statement: nodes.CreateDatabase, context: StatementContext) -> Result:
     """Run CREATE DATABASE. Raise DatabaseAlreadyExists, UnknownDatabaseEngine, NotSupportedError for
     other engines of ClickHouse, BadArguments for arguments, UnknownSetting."""
-    _check_engine(statement)
-    for setting in statement.settings:
-        if statement.engine is None or setting.name not in _SETTINGS:
-            raise UnknownSetting(
-                f"Unknown setting {setting.name!r} of a database.",
-                hint=f"Behind ENGINE = Atomic there is {', '.join(_SETTINGS)}.",
-                position=setting.position,
-            )
     return retry_on_conflict(context, partial(_create_database, statement, context))
 
 
@@ -98,6 +90,14 @@ def _create_database(
             hint="Say IF NOT EXISTS.",
             position=statement.position,
         )
+    _check_engine(statement)
+    for setting in statement.settings:
+        if statement.engine is None or setting.name not in _SETTINGS:
+            raise UnknownSetting(
+                f"Unknown setting {setting.name!r} of a database.",
+                hint=f"Behind ENGINE = Atomic there is {', '.join(_SETTINGS)}.",
+                position=setting.position,
+            )
     entry = DatabaseEntry(str(uuid.uuid4()), statement.name, statement.comment)
     commit_schema_change(context, "CREATE DATABASE", (), [AddDatabase(entry)])
     return Result()

@@ -47,15 +47,16 @@ def _create_view(
     """Make one attempt of `create_view` at the snapshot."""
     database, name = context.locate(statement.name)
     require_own_database(database, snapshot, statement.name.position)
-    existing = object_to_replace(statement.name, statement, context, snapshot)
-    if existing is not None and statement.if_not_exists:
-        return Result()
     if parameters_of(statement.query):
+        existing = object_to_replace(statement.name, statement, context, snapshot)
         query = view_with_parameters(statement, context, snapshot)
         columns: tuple[Column, ...] = ()
         reads = named_objects(query, snapshot)
-    else:
+    else:  # an error of the query comes before one of the name
         query, columns, reads = _definition(statement, context, snapshot)
+        existing = object_to_replace(statement.name, statement, context, snapshot)
+    if existing is not None and statement.if_not_exists:
+        return Result()
     view = _view(database, name, query, columns, statement.comment, context)
     if isinstance(existing, View) and (existing.query, existing.columns) == (
         view.query,

@@ -16,12 +16,16 @@ from olapdb.errors import (
     DataTypeCannotBeUsedInKey,
     IllegalColumn,
     IncorrectQuery,
+    Position,
+    TypeNotForTables,
+    UnknownDatabase,
     UnknownPolicy,
     in_clause,
 )
 from olapdb.ingest.deduplication_key import check_deduplication
 from olapdb.model.columns import fresh_columns
 from olapdb.model.schema import Column, Engine, KeyItem, Table
+from olapdb.model.session_snapshot import TEMPORARY_DATABASE
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.expressions import ColumnRef, Expression, impure_calls, walk
 from olapdb.sql import nodes
@@ -71,7 +75,7 @@ def build_table(
         settings=_settings(storage, like, engine),
         comment=statement.comment or (like.comment if like else ""),
         created_ms=context.services.clock_ms(),
-        constraints=_constraints(statement, like),
+        constraints=constraints_of(statement, like),
         assumed=_assumed(statement, like),
         sampling_key=sampling_key_of(storage, like, inherits=_inherits_keys(storage, engine)),
         declared_keys=_declared_keys(storage, like, engine, sorting_key),
@@ -213,6 +217,11 @@ def template_table(
     """Return the table of AS or CLONE AS; None without one."""
     if statement.like is None or statement.like.database in SYSTEM_DATABASES:
         return None
+    database, _ = context.locate(statement.like)
+    if database not in snapshot.databases and database != TEMPORARY_DATABASE:
+        raise UnknownDatabase(
+            f"Database {database} does not exist.", position=statement.like.position
+        )
     readable = context.with_temporary(snapshot)
     named = for_table(statement.like, replace(context, on_temporary=False))
     if named.find(readable, statement.like) is None:
@@ -243,12 +252,17 @@ def _columns(
             hint="Give a column list, AS SELECT, or AS another table.",
             position=statement.position,
         )
+    refuse_repeated_columns(columns, statement.position)
+    return columns
+
+
+def refuse_repeated_columns(columns: Sequence[Column], position: Position | None) -> None:
+    """Raise IllegalColumn if two columns have one name; the error is at the position."""
     seen_names: set[str] = set()
     for column in columns:
         if column.name in seen_names:
-            raise IllegalColumn(f"Column {column.name} appears twice.", position=statement.position)
+            raise IllegalColumn(f"Column {column.name} appears twice.", position=position)
         seen_names.add(column.name)
-    return columns
 
 
 def _described(statement: nodes.CreateTable) -> nodes.Query | None:
@@ -259,7 +273,7 @@ def _described(statement: nodes.CreateTable) -> nodes.Query | None:
     return nodes.Select((nodes.Star(),), source=nodes.TableReference(statement.like))
 
 
-def _constraints(statement: nodes.CreateTable, like: Table | None) -> tuple[tuple[str, str], ...]:
+def constraints_of(statement: nodes.CreateTable, like: Table | None) -> tuple[tuple[str, str], ...]:
     """Return the (name, condition) of each constraint; without columns and constraints those of
     `like`."""
     if statement.constraints or like is None or statement.columns:
@@ -268,7 +282,7 @@ def _constraints(statement: nodes.CreateTable, like: Table | None) -> tuple[tupl
 
 
 def _assumed(statement: nodes.CreateTable, like: Table | None) -> tuple[str, ...]:
-    """Return the names of the constraints of `_constraints` that are ASSUME."""
+    """Return the names of the constraints of `constraints_of` that are ASSUME."""
     if statement.constraints or like is None or statement.columns:
         return tuple(
             constraint.name for constraint in statement.constraints if constraint.kind == "ASSUME"
@@ -277,9 +291,9 @@ def _assumed(statement: nodes.CreateTable, like: Table | None) -> tuple[str, ...
 
 
 def _require_storable(data_type: types.DataType) -> types.DataType:
-    """Return the type; raise BadArguments for a column that is only NULL."""
+    """Return the type; raise TypeNotForTables for a column that is only NULL."""
     if isinstance(types.plain(data_type), types.Nothing):
-        raise BadArguments(
+        raise TypeNotForTables(
             "A column of the SELECT is NULL only and has no type.", hint="CAST it to one."
         )
     return data_type

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from olapdb.bind.added_filters import refuse_added_filters
 from olapdb.errors import NotSupportedError, TableAlreadyExists
-from olapdb.model.schema import MaterializedView, RefreshableView
+from olapdb.model.schema import MaterializedView, RefreshableView, View
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result
 from olapdb.sql import nodes
@@ -122,6 +122,12 @@ def alter_query(statement: nodes.Alter, context: StatementContext) -> Result:
     context.require_warehouse_zone("The query of a view", statement.position)
     if isinstance(context.find(context.snapshot(), statement.table), RefreshableView):
         return refreshable_views.modify_query(statement, context)
+    if isinstance(context.find(context.snapshot(), statement.table), View):
+        raise NotSupportedError(
+            f"MODIFY QUERY: {statement.table} is a plain view.",
+            hint="CREATE OR REPLACE VIEW gives it another query.",
+            position=statement.table.position,
+        )
     view = context.require_view(context.snapshot(), statement.table)
     modify_query(context.origin(), view.id, action.query, database=context.database)
     return Result()

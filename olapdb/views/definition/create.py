@@ -28,11 +28,12 @@ from olapdb.commit.retry import ATTEMPTS_MAX, RetryPolicy, retry_commit
 from olapdb.model.changes import PutObject
 from olapdb.model.overlay_snapshot import OverlaySnapshot
 from olapdb.model.requirements import DatabaseExists, NameIsFree
-from olapdb.model.schema import Column, MaterializedView, RefreshableView, Table
+from olapdb.model.schema import Column, Engine, MaterializedView, RefreshableView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.nodes import Plan
 from olapdb.records import dataclass
 from olapdb.sql import nodes
+from olapdb.views.definition.column_compatibility import check_columns
 from olapdb.views.definition.definition import ProposedView, columns_of_plan, define, draft
 from olapdb.views.definition.drop_attach import (
     dependents,
@@ -105,6 +106,7 @@ def create_view(
             existing if statement.or_replace and isinstance(existing, MaterializedView) else None
         )
         if existing is not None and replaced is None:
+            _Draft(origin, snapshot, statement, database, build_inner, None).check()
             return _existing_view(snapshot, existing, statement)
         draft = _Draft(origin, snapshot, statement, database, build_inner, replaced)
         view, target, composed = draft.make()
@@ -260,6 +262,17 @@ class _Draft:
         composed.require(*definition.requirements(remaining))
         return view, definition.target, composed
 
+    def check(self) -> None:
+        """Raise what ClickHouse raises before it looks whether the view's name is taken: errors of
+        the query, of a target that does not exist, and of columns that the target does not have."""
+        statement = self.statement
+        proposed = self._proposed("checked")
+        if statement.target is None or statement.storage is not None:
+            draft(self.snapshot, replace(proposed, target=_table_of_query))
+            return
+        parts = draft(self.snapshot, proposed).parts
+        check_columns(proposed.name, parts.plan, parts.target, (), self.snapshot, parts.environment)
+
     def judge(self) -> Judgement:
         """Return the judgement of the definition; refuse nothing."""
         return judge(draft(self.snapshot, self._proposed("explained")).parts)
@@ -329,3 +342,8 @@ class _Draft:
             hint="Write TO the table behind it.",
             position=name.position,
         )
+
+
+def _table_of_query(plan: Plan) -> Table:
+    """Return a table of the query's columns that stands for one that is not created."""
+    return Table("", "", "", Engine("Null"), columns_of_plan(plan))
