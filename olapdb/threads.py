@@ -10,6 +10,10 @@ for daemon threads, and a thread in Arrow continues without the interpreter.  So
 
 `concurrent.futures` refuses work from the first step on, while the program's threads still run
 statements.  `ThreadPool` does not: it works until `_end`, and from then on in the caller's thread.
+
+Pools live as long as a part of a statement, their threads longer: a thread whose pool has ended waits a
+few seconds for the next one.  Arrow's allocator keeps freed memory by the thread, so a new thread gets
+fresh memory, which the system has to clear: half of the processor time of 20 MB of short-lived arrays.
 """
 
 from __future__ import annotations
@@ -37,11 +41,15 @@ END_SECONDS_MAX = 30.0
 """How long the end of a process waits for working threads. They end at their next batch, part or
 page; one call of Arrow takes a second or two at most."""
 POLL_SECONDS = 0.002
+IDLE_SECONDS_MAX = 5.0
+"""How long a thread without a pool waits for the next one before it ends."""
+IDLE_THREADS_MAX = 16
+"""Threads that wait for a pool; more end at once."""
 
 Arguments = ParamSpec("Arguments")
 Made = TypeVar("Made")
-_Task = tuple[Future[Any], Callable[[], Any]] | None
-"""A future and its work; None ends the worker."""
+_Task = tuple[Future[Any], Callable[[], Any]]
+"""A future and its work."""
 
 _LIBRARIES = sys.stdlib_module_names | {pa.__name__, "numpy"}
 
@@ -69,6 +77,37 @@ class _Process:
         self.ending = False
         self.endings: weakref.WeakSet[BackgroundWorker] = weakref.WeakSet()
         self.parked: set[int] = set()
+        self._lock = threading.Lock()
+        self._waiting: list[_Inbox] = []
+
+    def hire(self, hire: _Hire) -> None:
+        """Give the hire to the thread that began to wait last, else to a new thread. Raises
+        RuntimeError if none can be started."""
+        with self._lock:
+            inbox = self._waiting.pop() if self._waiting else None
+        if inbox is not None:
+            inbox.put(hire)
+            return
+        threading.Thread(target=_serve, args=(hire,), name=hire.name, daemon=True).start()
+
+    def await_hire(self, inbox: _Inbox) -> bool:
+        """Let the next hire come to the inbox. Return False where enough threads wait already."""
+        with self._lock:
+            if len(self._waiting) >= IDLE_THREADS_MAX:
+                return False
+            self._waiting.append(inbox)
+            return True
+
+    def next_hire(self, inbox: _Inbox) -> _Hire | None:
+        """Return the hire that comes to the inbox, None if none came for IDLE_SECONDS_MAX."""
+        try:
+            return inbox.get(timeout=IDLE_SECONDS_MAX)
+        except Empty:
+            with self._lock:
+                if inbox in self._waiting:
+                    self._waiting.remove(inbox)
+                    return None
+            return inbox.get()  # it was just taken from those that wait
 
 
 _process = _Process()
@@ -101,23 +140,56 @@ def end_with_process(background: BackgroundWorker) -> None:
     _process.endings.add(background)
 
 
+class _Hire:
+    """The work of one thread for one pool: `first`, then what it takes from the queue, until a None.
+
+    The first task does not go through the queue: the thread would find the queue empty before the
+    task is in it, and count as idle while it works."""
+
+    def __init__(
+        self, queue: SimpleQueue[_Task | None], idle: _Count, name: str, first: _Task | None
+    ) -> None:
+        self.queue = queue
+        self.idle = idle
+        self.name = name
+        self.first = first
+        self.ended = threading.Event()
+
+
+_Inbox = SimpleQueue[_Hire]
+
+
+def _serve(hire: _Hire | None) -> None:
+    """Work for one pool after the other, as the thread that each names; end when no other comes."""
+    process, thread = _process, threading.current_thread()
+    inbox = _Inbox()
+    while hire is not None:
+        thread.name = hire.name
+        _work(hire)
+        # Before the pool's owner goes on, so that its next pool gets this thread.
+        is_waiting = process.await_hire(inbox)
+        hire.ended.set()
+        del hire
+        hire = process.next_hire(inbox) if is_waiting else None
+
+
 class ThreadPool:
-    """A few daemon threads, started as needed, that run submitted work in its order.
+    """A few daemon threads, hired as needed, that run submitted work in its order.
 
     It works like `concurrent.futures.ThreadPoolExecutor` and returns its futures, but continues
-    while the program's last threads run, see the module.  A pool dropped without `shutdown` ends
-    its threads.
+    while the program's last threads run, see the module.  A pool dropped without `shutdown` lets
+    its threads go.
     """
 
     def __init__(self, threads: int, name: str) -> None:
         self._threads_max = max(threads, 1)
         self._name = name
-        self._queue: SimpleQueue[_Task] = SimpleQueue()
-        self._threads: list[threading.Thread] = []
+        self._queue: SimpleQueue[_Task | None] = SimpleQueue()
+        self._hires: list[_Hire] = []
         self._idle = _Count()
         self._lock = threading.Lock()
         self._closed = False
-        self._dropped = weakref.finalize(self, _end_workers, self._queue, self._threads)
+        self._dropped = weakref.finalize(self, _end_workers, self._queue, self._hires)
         self._dropped.atexit = False  # type: ignore[misc]
 
     def submit(
@@ -131,9 +203,7 @@ class ThreadPool:
         with self._lock:
             if self._closed:
                 raise RuntimeError("cannot schedule new futures after shutdown")
-            has_thread = not _process.ending and self._provide_thread()
-            if has_thread:
-                self._queue.put(task)
+            has_thread = not _process.ending and self._assign(task)
         if not has_thread:
             _run(*task)
         return future
@@ -145,7 +215,7 @@ class ThreadPool:
         return _results_in_order(futures)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Accept no more work. `wait` returns when the threads have ended; `cancel_futures` cancels
+        """Accept no more work. `wait` returns when no thread works any more; `cancel_futures` cancels
         work not started yet. Idempotent."""
         with self._lock:
             if not self._closed:
@@ -154,10 +224,10 @@ class ThreadPool:
                     self._cancel_waiting()
                 # Not by calling the finalizer, which does nothing any more at the end of the process.
                 self._dropped.detach()
-                _end_workers(self._queue, self._threads)
+                _end_workers(self._queue, self._hires)
         if wait:
-            for thread in self._threads:
-                thread.join()
+            for hire in self._hires:
+                hire.ended.wait()
 
     def __enter__(self) -> Self:
         return self
@@ -170,20 +240,21 @@ class ThreadPool:
     ) -> None:
         self.shutdown()
 
-    def _provide_thread(self) -> bool:
-        """Return whether a thread will take one more task. Starts one if none is idle and the pool
+    def _assign(self, task: _Task) -> bool:
+        """Return whether a thread will run the task. Hires one for it if none is idle and the pool
         is not full."""
-        if self._idle.take() or len(self._threads) >= self._threads_max:
-            return True
-        name = f"{self._name}_{len(self._threads)}"
-        thread = threading.Thread(
-            target=_work, args=(self._queue, self._idle), name=name, daemon=True
-        )
-        try:
-            thread.start()
-        except RuntimeError:  # out of threads, or the interpreter is shutting down
-            return bool(self._threads)
-        self._threads.append(thread)
+        if not self._idle.take() and len(self._hires) < self._threads_max:
+            name = f"{self._name}_{len(self._hires)}"
+            hire = _Hire(self._queue, self._idle, name, task)
+            try:
+                _process.hire(hire)
+            except RuntimeError:  # out of threads, or the interpreter is shutting down
+                if not self._hires:
+                    return False
+            else:
+                self._hires.append(hire)
+                return True
+        self._queue.put(task)
         return True
 
     def _cancel_waiting(self) -> None:
@@ -222,10 +293,11 @@ class _Count:
         return self._semaphore.acquire(blocking=False)
 
 
-def _work(queue: SimpleQueue[_Task], idle: _Count) -> None:
-    """Run tasks of the queue until a None. Once the process is ending, tasks fail instead. A worker
-    holds no reference to the pool, so that a dropped pool ends."""
-    while (task := _next(queue, idle)) is not None:
+def _work(hire: _Hire) -> None:
+    """Run the first task and those of the queue until a None. Once the process is ending, tasks fail
+    instead. A worker holds no reference to the pool, so that a dropped pool lets it go."""
+    task, hire.first = hire.first, None
+    while task is not None:
         future, work = task
         if _process.ending:
             if future.set_running_or_notify_cancel():
@@ -233,9 +305,10 @@ def _work(queue: SimpleQueue[_Task], idle: _Count) -> None:
         else:
             _run(future, work)
         del task, future, work  # else the result would live until the next task
+        task = _next(hire.queue, hire.idle)
 
 
-def _next(queue: SimpleQueue[_Task], idle: _Count) -> _Task:
+def _next(queue: SimpleQueue[_Task | None], idle: _Count) -> _Task | None:
     """Return the next task of the queue. If it is empty, count this worker as waiting and block."""
     try:
         return queue.get_nowait()
@@ -269,9 +342,9 @@ def _results_in_order(futures: list[Future[Made]]) -> Iterator[Made]:
             future.cancel()
 
 
-def _end_workers(queue: SimpleQueue[_Task], threads: list[threading.Thread]) -> None:
-    """Put one None for each worker into the queue, at which it ends."""
-    for _ in threads:
+def _end_workers(queue: SimpleQueue[_Task | None], hires: list[_Hire]) -> None:
+    """Put one None for each worker into the queue, at which its work for the pool ends."""
+    for _ in hires:
         queue.put(None)
 
 
@@ -313,11 +386,15 @@ def _is_at_work(thread_id: int, frame: FrameType | None) -> bool:
     while frame is not None:
         package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
         if package == "olapdb":
-            return frame.f_code not in (_work.__code__, _next.__code__)
+            return frame.f_code not in _IDLE_CODES
         if package not in _LIBRARIES:
             return False
         frame = frame.f_back
     return False
+
+
+_IDLE_CODES = {work.__code__ for work in (_work, _next, _serve, _Process.next_hire)}
+"""Code in which a worker waits for a task or a pool."""
 
 
 def _forked() -> None:

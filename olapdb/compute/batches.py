@@ -72,8 +72,9 @@ def single_batch(table: pa.Table) -> pa.RecordBatch:
     )
 
 
-def single_chunk(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    """Return the column as one array, without a copy if it is one already.
+def single_chunk(column: pa.ChunkedArray | pa.Array, pool: pa.MemoryPool | None = None) -> pa.Array:
+    """Return the column as one array, without a copy if it is one already; a copy is in memory of
+    `pool` (None: Arrow's default).
 
     Raises NotSupportedError if its text or its list elements exceed 2 GiB, which is the most
     that one Arrow array of 32-bit offsets holds.
@@ -85,7 +86,7 @@ def single_chunk(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     if not column.num_chunks:
         return pa.nulls(0, column.type)
     try:
-        return column.combine_chunks()
+        return column.combine_chunks(memory_pool=pool)
     except pa.ArrowInvalid as error:  # the chunks have one type, so only the offsets can be wrong
         raise NotSupportedError(
             "A column's text does not fit one Arrow array of 2 GiB.",

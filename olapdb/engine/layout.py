@@ -23,6 +23,7 @@ from olapdb.engine.text_preprocessing import preprocessed_values
 from olapdb.errors import CannotConvertType, IncorrectData
 from olapdb.functions.base import Environment
 from olapdb.model.schema import VECTOR_SIMILARITY, SkipIndex, Table
+from olapdb.native.memory import lasting_pool
 from olapdb.plan.expressions import Call, ColumnRef, Expression, columns_of
 from olapdb.runtime.cache import Cache
 from olapdb.sql.parser import parse_expression
@@ -346,7 +347,8 @@ def layout_of_query(table: Table, cache: PartCache, environment: Environment) ->
 
 def _taken(column: pa.ChunkedArray, order: pa.Array) -> pa.Array | pa.ChunkedArray:
     """Return the values of a column at positions, as one chunk where they fit one."""
-    return column.take(order).combine_chunks()
+    pool = lasting_pool()
+    return pc.take(column, order, memory_pool=pool).combine_chunks(memory_pool=pool)
 
 
 _EXACT = (Integer, String, Date, Date32, DateTime, DateTime64, Time, Time64)

@@ -14,6 +14,7 @@ from olapdb.config import tuning
 from olapdb.formats.arrow_types import PRECISIONS, SCALAR_NAMES
 from olapdb.functions import parse_type
 from olapdb.functions.kernels.arrow_clocks import clock_of, ticks_of
+from olapdb.native.memory import lasting_pool
 from olapdb.threads import ThreadPool
 from olapdb.types import DataType, make_nullable
 
@@ -52,7 +53,7 @@ def _plain_array(column: pa.ChunkedArray) -> pa.Array:
     target = _plain_arrow(column.type)
     if target == pa.string() and _is_bytes(column.type):  # a String may have any bytes
         chunks = [chunk.cast(pa.binary()).view(target) for chunk in column.chunks]
-        return single_chunk(pa.chunked_array(chunks, target))
+        return single_chunk(pa.chunked_array(chunks, target), lasting_pool())
     if target != column.type:
         try:
             column = column.cast(target)
@@ -61,7 +62,7 @@ def _plain_array(column: pa.ChunkedArray) -> pa.Array:
             pa.ArrowNotImplementedError,
         ) as error:  # bytes that are no UTF-8, say
             raise errors.CannotConvertType(f"Arrow type {column.type}: {error}.") from error
-    return single_chunk(ticks_of(column))
+    return single_chunk(ticks_of(column), lasting_pool())
 
 
 def _without_runs(column: pa.ChunkedArray) -> pa.ChunkedArray:

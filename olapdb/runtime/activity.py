@@ -101,7 +101,7 @@ class Activity:
         self._ended: deque[EndedQuery] = deque(maxlen=ENTRIES_MAX)
         self._errors: dict[str, ErrorCount] = {}
         self._events: Counter[str] = Counter()
-        self._merges: list[RunningMerge] = []
+        self._merges: dict[int, RunningMerge] = {}  # by identity: a batch has thousands
 
     def begin(self, query: RunningQuery) -> None:
         """Add a running statement and count it."""
@@ -169,19 +169,19 @@ class Activity:
     def merging(self, merge: RunningMerge) -> Iterator[None]:
         """List the merge while the `with` block runs, and count it if the block succeeds."""
         with self._lock:
-            self._merges.append(merge)
+            self._merges[id(merge)] = merge
         try:
             yield
             self.count("Merge")
             self.count("MergedRows", merge.rows)
         finally:
             with self._lock:
-                self._merges.remove(merge)
+                del self._merges[id(merge)]
 
     def merges(self) -> tuple[RunningMerge, ...]:
         """Return the merges in progress."""
         with self._lock:
-            return tuple(self._merges)
+            return tuple(self._merges.values())
 
     def count(self, event: str, by: int = 1) -> None:
         """Add `by` to the counter `event`."""

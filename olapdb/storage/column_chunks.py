@@ -12,6 +12,8 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from olapdb.native.memory import lasting_pool
+
 _SHARED_BUFFER_RATIO = 1.25
 """Slices of a column are kept as they are unless its buffers are larger than its values by this."""
 
@@ -34,7 +36,10 @@ def split_column(
         is_whole = len(chunks) == 1 and (
             chunks[0].get_total_buffer_size() <= _SHARED_BUFFER_RATIO * chunks[0].nbytes
         )
-        arrays.append(chunks[0] if is_whole and not copies else pa.concat_arrays(chunks))
+        if is_whole and not copies:
+            arrays.append(chunks[0])
+        else:
+            arrays.append(pa.concat_arrays(chunks, memory_pool=lasting_pool()))
         start += rows
     return arrays
 

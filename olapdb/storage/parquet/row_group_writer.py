@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 from olapdb.config import tuning
 from olapdb.errors import InternalError
 from olapdb.lazy import LazyModule
+from olapdb.native.memory import lasting_pool
 from olapdb.records import dataclass
 from olapdb.storage.checksum import checksum_of_parts
 from olapdb.storage.parquet.footer import (
@@ -239,8 +240,12 @@ class RowGroupsWriter:
         try:
             memory = self._memory.popleft()
         except IndexError:
-            return pa.allocate_buffer(wanted)
-        return memory if memory.size >= wanted else pa.allocate_buffer(wanted)
+            return pa.allocate_buffer(wanted, memory_pool=lasting_pool())
+        return (
+            memory
+            if memory.size >= wanted
+            else pa.allocate_buffer(wanted, memory_pool=lasting_pool())
+        )
 
     def _append(self, stretch: EncodedStretch) -> None:
         """Append a stretch's pages to the file. Keep its footer and page indexes, with offsets

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import olapdb
+from olapdb import threads
 from olapdb.native.library import library
 
 pytestmark = pytest.mark.feature("python")
@@ -179,11 +180,11 @@ def test_threads_share_a_connection(connection):
         except BaseException as error:  # noqa: BLE001  (shown by the assertion)
             failures.append(error)
 
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    workers = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
     assert failures == []
     assert connection.execute("SELECT count(), uniqExact(k) FROM t").fetchone() == (100, 100)
 
@@ -217,13 +218,13 @@ def test_a_cursor_is_an_arrow_stream_of_what_is_left() -> None:
 
 def test_max_threads_is_heeded_by_inserts_and_groups(connection, monkeypatch):
     started = []
-    start = threading.Thread.start
+    hire_worker = threads._Process.hire
 
-    def told(thread):
-        started.append(thread.name)
-        start(thread)
+    def told(process, hire):
+        started.append(hire.name)
+        hire_worker(process, hire)
 
-    monkeypatch.setattr(threading.Thread, "start", told)
+    monkeypatch.setattr(threads._Process, "hire", told)
     connection.execute("CREATE TABLE t (k UInt64, s String) ENGINE = MergeTree ORDER BY k")
     connection.execute("SYSTEM STOP MERGES")
     rows = "SELECT intHash64(number), toString(number % 7) FROM numbers(1200000)"
