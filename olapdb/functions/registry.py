@@ -58,7 +58,10 @@ else:
     function_settings = LazyModule("olapdb.functions.settings")
 
 _REFUSES_NULL = frozenset(
-    {"toLowCardinality", "has", "indexOf", "countEqual", "indexOfAssumeSorted"}
+    [
+        *("toLowCardinality", "has", "indexOf", "countEqual", "indexOfAssumeSorted"),
+        *("arrayReduce", "arrayReduceInRanges", "now"),
+    ]
 )
 """Functions that refuse a bare NULL; others answer it with NULL."""
 _KEEPS_LOW_CARDINALITY = frozenset(
