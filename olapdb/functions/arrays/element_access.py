@@ -163,9 +163,9 @@ def _tuple_element(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     if position is None and len(arguments) == 3:
         return ScalarCall(name, arguments[2].type, lambda values, rows, environment: values[2])
     if position is None:
-        kind = BadArguments if isinstance(key, str) else ArgumentOutOfBound
         if isinstance(key, float):
-            kind = IllegalTypeOfArgument
+            raise IllegalTypeOfArgument(f"{key} is no place and no name of an element.")
+        kind = BadArguments if isinstance(key, str) else ArgumentOutOfBound
         raise kind(f"{container} has no element {key!r}.")
     at = position
 
