@@ -96,7 +96,7 @@ def bind_lambda_function(binder: Binder, node: sql.Function, argument: sql.Lambd
     IllegalTypeOfArgument for another number of arguments, and what the type rule raises."""
     definition = registry.find_lambda(node.name)
     if definition is None:
-        raise _no_lambda_function(node.name)
+        raise _no_lambda_function(node.name, len(node.arguments))
     arguments = binder.bind_all(node.arguments[1:])
     of_maps = definition.name.startswith("map")  # they keep LowCardinality in their result
     plains = [without_low_cardinality(a.type) for a in arguments]
@@ -139,16 +139,19 @@ def bind_lambda_function(binder: Binder, node: sql.Function, argument: sql.Lambd
     return constants.fold_lambda(bound, binder.environment)
 
 
-def _no_lambda_function(name: str) -> errors.Error:
-    """Return the error for a call with a lambda of a function that takes none or is unknown."""
+def _no_lambda_function(name: str, count: int) -> errors.Error:
+    """Return the error for a call with a lambda and `count` arguments of a function that takes no lambda or is
+    unknown. A wrong number of arguments is told first, as ClickHouse does."""
     if is_aggregate(name):
         return errors.UnsupportedMethod(
             f"The aggregate function {name} does not take a lambda.",
             hint=f"Use arrayMap inside of it: {name}(arrayMap(…)).",
         )
-    if registry.find(name) is None:
+    definition = registry.find(name)
+    if definition is None:
         return errors.UnknownFunction(f"Function with name {name} does not exist.")
-    return errors.IllegalTypeOfArgument(f"Function {name} does not take a lambda.")
+    wrong_count = definition.count_error(name, count)
+    return wrong_count or errors.IllegalTypeOfArgument(f"Function {name} does not take a lambda.")
 
 
 def _names_elements(argument: sql.Lambda, parameter_types: Sequence[object]) -> bool:

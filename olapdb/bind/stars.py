@@ -15,9 +15,8 @@ from olapdb.bind.syntax import rewrite, walk
 from olapdb.errors import (
     BadArguments,
     CannotCompileRegexp,
-    IllegalTypeOfArgument,
     NoSuchColumn,
-    NumberOfArgumentsDoesntMatch,
+    NoTuple,
     ProgrammingError,
     UnknownIdentifier,
 )
@@ -128,18 +127,17 @@ def untupled(binder: Binder, node: sql.Expression) -> list[tuple[str, sql.Expres
     """Return the elements of `untuple(t)`, or of `t.*` where t is a tuple and no table, as (result
     name, syntax); None for any other expression.
 
-    An alias names them `alias.1`, …. Raises IllegalTypeOfArgument unless it is a tuple.
-    Also raises NumberOfArgumentsDoesntMatch."""
+    An alias names them `alias.1`, …. Raises NoTuple unless it is one tuple."""
     if isinstance(node, sql.Star):
         return _tuple_star(binder, node)
     call = node.expression if isinstance(node, sql.Alias) else node
     if not isinstance(call, sql.Function) or call.name.lower() != "untuple":
         return None
     if len(call.arguments) != 1:
-        raise NumberOfArgumentsDoesntMatch(f"untuple takes one tuple, {len(call.arguments)} given.")
+        raise NoTuple(f"untuple takes one tuple, {len(call.arguments)} given.")
     data_type = plain(binder.bind(call.arguments[0]).type)
     if not isinstance(data_type, Tuple):
-        raise IllegalTypeOfArgument(f"untuple takes a tuple, not {data_type}.")
+        raise NoTuple(f"untuple takes a tuple, not {data_type}.")
     elements: list[tuple[str, sql.Expression]] = []
     for field in data_type.field_names:
         syntax = sql.Function("tupleElement", (call.arguments[0], sql.Literal(field)))

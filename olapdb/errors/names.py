@@ -171,3 +171,11 @@ class UnknownPolicy(ProgrammingError, name="UNKNOWN_POLICY", code=478):
 
 class TldListNotFound(ProgrammingError, name="TLD_LIST_NOT_FOUND", code=562):
     """A list of suffixes of domains that does not exist."""
+
+
+class NoTuple(ProgrammingError, name="UNSUPPORTED_METHOD", code=1):
+    """An untuple of something else than one tuple."""
+
+
+class IllegalSyntaxForDataType(ProgrammingError, name="ILLEGAL_SYNTAX_FOR_DATA_TYPE", code=377):
+    """NULL or NOT NULL behind a type that is Nullable already."""

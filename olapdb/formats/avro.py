@@ -16,10 +16,15 @@ import pyarrow.compute as pc
 from olapdb import errors, types
 from olapdb.formats.avro_read import MAGIC, READER, SYNC_BYTES
 from olapdb.formats.base import Ending, Format, Header, Writer
-from olapdb.formats.byte_texts import binaries, fixed_bytes, joined, number_bytes
-from olapdb.formats.row_binary import scalar_bytes
 from olapdb.formats.texts import body
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.byte_texts import (
+    binaries,
+    fixed_bytes,
+    joined,
+    number_bytes,
+    scalar_bytes,
+)
 from olapdb.functions.strings.rendering import display_array
 
 _VARINT_BYTES = 10

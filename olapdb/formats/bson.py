@@ -11,10 +11,15 @@ import pyarrow.compute as pc
 from olapdb import errors, types
 from olapdb.formats.base import Format, Header, Writer
 from olapdb.formats.bson_read import READER
-from olapdb.formats.byte_texts import binaries, fixed_bytes, joined, number_bytes
-from olapdb.formats.row_binary import scalar_bytes
 from olapdb.formats.texts import body
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.byte_texts import (
+    binaries,
+    fixed_bytes,
+    joined,
+    number_bytes,
+    scalar_bytes,
+)
 
 DOUBLE, STRING, DOCUMENT, ARRAY, BINARY, BOOL, TIME, NULL, INT32, INT64 = (
     *(0x01, 0x02, 0x03, 0x04, 0x05, 0x08),

@@ -10,11 +10,10 @@ import pyarrow.compute as pc
 
 from olapdb import errors, types
 from olapdb.formats.base import Format, Writer
-from olapdb.formats.byte_texts import binaries, fixed_bytes, joined
 from olapdb.formats.message_pack_read import READER
-from olapdb.formats.row_binary import scalar_bytes
 from olapdb.formats.texts import body
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.byte_texts import binaries, fixed_bytes, joined, scalar_bytes
 from olapdb.functions.strings.rendering import display_array
 
 NIL = 0xC0

@@ -9,9 +9,10 @@ import pyarrow.compute as pc
 from olapdb import errors, types
 from olapdb.formats.base import Format, Header, Writer
 from olapdb.formats.native_read import READER
-from olapdb.formats.row_binary import encoded, scalar_bytes, varints
+from olapdb.formats.row_binary import encoded
 from olapdb.formats.texts import body
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.byte_texts import scalar_bytes, varints
 from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.variants.values import alternatives_of, numbers_of
 

@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from olapdb import errors, types
 from olapdb.formats.base import Ending, Format, Header, Input, Reader, Rows, Structure, Writer
-from olapdb.formats.row_binary import scalar_bytes
 from olapdb.functions import parse_type
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.byte_texts import scalar_bytes
 
 _MAGIC = b"\x93NUMPY"
 _ALIGNMENT = 64

@@ -12,23 +12,25 @@ import pyarrow.compute as pc
 from olapdb import errors, types
 from olapdb.formats.base import Format, Header, Writer
 from olapdb.formats.binary_types import encoded_type
-from olapdb.formats.byte_texts import binaries, fixed_bytes, joined, number_bytes
 from olapdb.formats.row_binary_read import binary_reader, with_json_as_text
 from olapdb.formats.texts import body
 from olapdb.functions.casts.cast import cast_column
 from olapdb.functions.dynamic.objects import entries_of
 from olapdb.functions.dynamic.stored import read_texts
 from olapdb.functions.dynamic.values import TypedRows, kinds, kinds_of
-from olapdb.functions.kernels import brain_floats, columns
+from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.byte_texts import (
+    fixed_bytes,
+    joined,
+    length_prefixed,
+    scalar_bytes,
+    varints,
+)
 from olapdb.functions.variants.values import NO_ALTERNATIVE, alternatives_of, in_rows
 from olapdb.types.arrow_values import from_numpy
 
 _OF_NULL = b"\x00"
 """NULL in a Dynamic: a value of the type Nothing, which has no bytes."""
-_VARINT_BYTES = 5
-"""Bytes of the largest size: an Arrow text has less than 2^31."""
-_DECIMAL_BYTES = ((9, 4), (18, 8), (38, 16), (76, 32))
-"""The bytes of a decimal of at most so many digits."""
 
 
 class RowBinaryWriter(Writer):
@@ -80,11 +82,11 @@ def encoded(array: pa.Array, data_type: types.DataType) -> pa.Array:
             return joined([varints(lengths), texts])
         case types.Array(inner):
             offsets, elements = columns.elements_of(array)
-            return _lists(offsets, encoded(elements, inner))
+            return length_prefixed(offsets, encoded(elements, inner))
         case types.Map(key, value):
             offsets, entries = columns.elements_of(array)
             keys, values = columns.struct_fields(entries)
-            return _lists(offsets, joined([encoded(keys, key), encoded(values, value)]))
+            return length_prefixed(offsets, joined([encoded(keys, key), encoded(values, value)]))
         case types.Tuple(elements=kinds):
             fields = columns.struct_fields(array)
             if not fields:
@@ -129,7 +131,7 @@ def _objects(array: pa.Array, data_type: types.Json) -> pa.Array:
         values = columns.replaced_rows(values, rows, encoded(texts, kind))
     counts = np.bincount(entries.rows, minlength=len(array))
     members = joined([encoded(entries.paths, types.STRING), pc.fill_null(values, _OF_NULL)])
-    return _lists(columns.offsets_from_counts(counts), members)
+    return length_prefixed(columns.offsets_from_counts(counts), members)
 
 
 def _nullable(array: pa.Array, inner: types.DataType) -> pa.Array:
@@ -158,63 +160,6 @@ def _variants(array: pa.Array, variant: types.Variant) -> pa.Array:
     ]
     rows = [alternative.rows for alternative in alternatives_of(array, variant)]
     return pc.fill_null(in_rows(pieces, rows, len(array), pa.binary()), bytes((NO_ALTERNATIVE,)))
-
-
-def _lists(offsets: np.ndarray, elements: pa.Array) -> pa.Array:
-    """Encode each list: the number of elements, then their bytes."""
-    starts, data = columns.bytes_of(elements)
-    first = offsets[0] if len(offsets) else 0
-    bounds = starts[offsets - first] if len(elements) else np.zeros(len(offsets), np.int64)
-    return joined([varints(np.diff(offsets)), binaries(bounds, data)])
-
-
-def varints(numbers: np.ndarray) -> pa.Array:
-    """Encode numbers as varints: groups of 7 bits, lowest first, with the high bit set in all but the last."""
-    shifts = np.arange(_VARINT_BYTES, dtype=np.uint64) * np.uint64(7)
-    groups = numbers.astype(np.uint64)[:, None] >> shifts
-    used = groups > 0
-    used[:, 0] = True
-    more = np.zeros_like(used)
-    more[:, :-1] = used[:, 1:]
-    values = ((groups & np.uint64(0x7F)) | (more * np.uint64(0x80))).astype(np.uint8)
-    return binaries(columns.offsets_from_counts(used.sum(axis=1)), values[used])
-
-
-def _bytes_of_values(array: pa.Array, width: int) -> np.ndarray:
-    """Return the bytes of values of a fixed width, shape (rows, width)."""
-    data = np.frombuffer(array.buffers()[1], np.uint8) if len(array) else np.zeros(0, np.uint8)
-    start = array.offset * width
-    return data[start : start + len(array) * width].reshape(len(array), width)
-
-
-def scalar_bytes(array: pa.Array, data_type: types.DataType) -> np.ndarray:
-    """Return the bytes of values of a type of fixed width, shape (rows, width)."""
-    match data_type:
-        case types.Boolean():
-            return number_bytes(array.cast(pa.uint8()).to_numpy())
-        case types.BFloat16():
-            return number_bytes(brain_floats.words_of(array))
-        case types.Date():
-            return number_bytes(array.cast(pa.int32()).to_numpy().astype(np.uint16))
-        case types.DateTime():
-            return number_bytes(array.cast(pa.int64()).to_numpy().astype(np.uint32))
-        case types.DateTime64(precision=precision):
-            ticks = array.cast(pa.int64()).to_numpy()
-            unit = {"s": 0, "ms": 3, "us": 6, "ns": 9}[data_type.unit]
-            return number_bytes(ticks // 10 ** (unit - precision))
-        case types.WideNumber():
-            width = array.type.byte_width
-            return _bytes_of_values(array, width)[:, : data_type.bits // 8]
-        case types.Decimal(precision=precision):
-            width = array.type.byte_width
-            used = next(size for digits, size in _DECIMAL_BYTES if precision <= digits)
-            return _bytes_of_values(array, width)[:, :used]
-        case types.UUID():
-            return _bytes_of_values(array, 16).reshape(-1, 2, 8)[:, :, ::-1].reshape(-1, 16)
-        case types.Nothing():
-            return np.zeros((len(array), 1), np.uint8)
-        case _:
-            return _bytes_of_values(array, array.type.byte_width)
 
 
 FORMATS = (

@@ -30,7 +30,8 @@ def is_right_aligned(data_type: types.DataType) -> bool:
 def is_text(data_type: types.DataType) -> bool:
     """Return whether values of the type are texts of any characters."""
     return isinstance(
-        types.plain(data_type), types.String | types.FixedString | types.Enum | types.Json
+        types.plain(data_type),
+        types.String | types.FixedString | types.Enum | types.Json | types.AggregateFunction,
     )
 
 

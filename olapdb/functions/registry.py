@@ -58,9 +58,21 @@ else:
     function_settings = LazyModule("olapdb.functions.settings")
 
 _REFUSES_NULL = frozenset(
-    {"toLowCardinality", "has", "indexOf", "countEqual", "indexOfAssumeSorted"}
+    [
+        *("toLowCardinality", "has", "indexOf", "countEqual", "indexOfAssumeSorted"),
+        *("arrayReduce", "arrayReduceInRanges", "now"),
+    ]
 )
 """Functions that refuse a bare NULL; others answer it with NULL."""
+_REFUSES_NULL_AT_FIRST = frozenset(
+    [
+        *("arrayResize", "arrayRemove", "arrayWithConstant", "flattenTuple", "dateTrunc"),
+        *("IPv4StringToNum", "IPv4StringToNumOrDefault", "IPv4StringToNumOrNull"),
+        *("IPv6StringToNum", "IPv6StringToNumOrDefault", "IPv6StringToNumOrNull"),
+        *("isIPAddressInRange", "timeZoneOf", "timezoneOf", "dateTimeToUUIDv7"),
+    ]
+)
+"""Functions that refuse a bare NULL as their first argument."""
 _KEEPS_LOW_CARDINALITY = frozenset(
     [
         "array",
@@ -231,6 +243,10 @@ def resolve_scalar(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 def _call(definition: ScalarDefinition, name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Return the call of a definition for these arguments, written as `name`. Raises the errors of `resolve_scalar`."""
+    if definition.name in _REFUSES_NULL_AT_FIRST and any(
+        isinstance(plain(a.type), Nothing) for a in arguments[:1]
+    ):
+        raise IllegalTypeOfArgument(f"The first argument of function {name} is a bare NULL.")
     if definition.name in ORDERING:
         refuse_order_within(definition.name, [a.type for a in arguments])
     if any(isinstance(plain(a.type), Dynamic | Json) for a in arguments) and (

@@ -85,7 +85,9 @@ class ScalarDefinition:
         """Return the call for these arguments; its kernel raises only errors of `olapdb.errors`.
 
         Raises `few` or `many` for a number of arguments outside the bounds, or the resolver's error."""
-        self._check_count(name, len(arguments))
+        wrong_count = self.count_error(name, len(arguments))
+        if wrong_count is not None:
+            raise wrong_count
 
         def describe() -> str:
             """Return the call as text, the name with the argument types, for error messages."""
@@ -96,17 +98,17 @@ class ScalarDefinition:
         except (*errors.FOREIGN, pa.ArrowException) as error:
             raise errors.foreign_error(error, describe()) or error from error
 
-    def _check_count(self, name: str, count: int) -> None:
-        """Raise `few` or `many` for a number of arguments outside the bounds."""
+    def count_error(self, name: str, count: int) -> errors.ProgrammingError | None:
+        """Return the error, `few` or `many`, for a number of arguments outside the bounds; None inside of them."""
         if self.minimum <= count and (self.maximum is None or count <= self.maximum):
-            return
+            return None
         expected = str(self.minimum)
         if self.maximum is None:
             expected = f"at least {self.minimum}"
         elif self.maximum != self.minimum:
             expected = f"{self.minimum} to {self.maximum}"
         error = self.few if count < self.minimum else self.many
-        raise error(f"Function {name} takes {expected} argument(s), {count} given.")
+        return error(f"Function {name} takes {expected} argument(s), {count} given.")
 
 
 def with_count_errors(

@@ -15,7 +15,7 @@ from olapdb.formats.registry import formats
 from olapdb.functions.strings.tokenizers import NAMES, REFUSED
 from olapdb.native.library import about as about_kernels
 from olapdb.system.registry import Row, SystemContext, SystemTable
-from olapdb.types import type_families
+from olapdb.types.families import type_families
 
 _ENGINES = (
     ("MergeTree", "Sorted parts, merged in the background."),

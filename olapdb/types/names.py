@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from olapdb import errors
+from olapdb.lazy import LazyModule
 from olapdb.types.aliases import ALIASES, CASE_INSENSITIVE, DECIMALS, continues, with_length
 from olapdb.types.base import DataType
 from olapdb.types.compound import (
@@ -65,10 +67,15 @@ from olapdb.types.scalars import (
 )
 from olapdb.types.variant import ALTERNATIVES_MAX, Variant, variant_of
 
+if TYPE_CHECKING:
+    from olapdb.types import families
+else:
+    families = LazyModule("olapdb.types.families")
+
 StateOf = Callable[[str, tuple[str, ...], tuple[DataType, ...]], DataType]
 """A function from (name, parameters as SQL, argument types) to the type that represents a state."""
 
-_BY_NAME: dict[str, DataType] = {
+BY_NAME: dict[str, DataType] = {
     **{t.name: t for t in (UINT8, UINT16, UINT32, UINT64, INT8, INT16, INT32, INT64)},
     **{t.name: t for t in (BFLOAT16, FLOAT32, FLOAT64, BOOL, STRING, DATE, DATE32, DATETIME)},
     **{t.name: t for t in (INT128, UINT128, INT256, UINT256)},
@@ -77,6 +84,8 @@ _BY_NAME: dict[str, DataType] = {
     "Dynamic": Dynamic(),
     "JSON": Json(),
 }
+"""The types whose names have no arguments."""
+
 _WRAPPERS = (Nullable, LowCardinality)
 _NOT_IN_LOW_CARDINALITY = (
     *(Array, Map, Tuple, Variant, Dynamic, Json, Decimal, Enum, AggregateFunction, Time64, Nothing),
@@ -89,45 +98,6 @@ _UNSUPPORTED = {
     "QBit": "Use Array(Float32), which distances of vectors take.",
 }
 """Types of ClickHouse that olapdb does not have, and what to use instead."""
-
-_WITH_ARGUMENTS = frozenset(
-    ["Array", "Nullable", "LowCardinality", "Map", "Decimal32", "Decimal64", "Decimal128", "Decimal256", "AggregateFunction", "SimpleAggregateFunction"]
-)
-"""Types whose name alone is no type."""
-
-_PARAMETRIC = (
-    "AggregateFunction",
-    "Array",
-    "DateTime64",
-    "Decimal32",
-    "Decimal64",
-    "Decimal128",
-    "Decimal256",
-    "Enum8",
-    "Enum16",
-    "FixedString",
-    "LowCardinality",
-    "Map",
-    "Nullable",
-    "SimpleAggregateFunction",
-    "Time64",
-    "Tuple",
-    "Variant",
-)
-
-
-def type_families() -> tuple[tuple[str, int, str], ...]:
-    """Return (name, 1 if case-insensitive else 0, alias target or "") of each type family, sorted by name."""
-    own = (*_BY_NAME, *_PARAMETRIC, *(f"Interval{unit}" for unit in INTERVAL_UNITS))
-    insensitive = {"BOOL", "UUID", "DECIMAL", *CASE_INSENSITIVE, *ALIASES}
-    families = {name: (name, int(name.upper() in insensitive), "") for name in own}
-    of_their_own = {name.upper() for name in families}
-    for name, target in (*ALIASES.items(), *((name, None) for name in DECIMALS)):
-        if name not in of_their_own:
-            families[name] = (name, 1, "Decimal" if target is None else target.name)
-    for name, target_name in (("BINARY", "FixedString"), ("ENUM", "Enum")):
-        families[name] = (name, 1, target_name)
-    return tuple(families[name] for name in sorted(families))
 
 
 def known_zone(zone: str) -> str:
@@ -173,6 +143,9 @@ class _TypeParser:
             name = f"{name} {self.word()}"
         if not self.take("("):
             return self._simple(name)
+        if self.peek() == ")" and (bare := self._with_empty_brackets(name)) is not None:
+            self._expect(")")
+            return bare
         parsed = self._parametric(name)
         if self.peek() == ",":
             raise errors.NumberOfArgumentsDoesntMatch(
@@ -185,8 +158,8 @@ class _TypeParser:
 
     def _simple(self, name: str) -> DataType:
         """Return the type of a name without arguments. Raises UnknownType for an unknown name."""
-        if name in _BY_NAME:
-            return _BY_NAME[name]
+        if name in BY_NAME:
+            return BY_NAME[name]
         upper = name.upper()
         if upper in ALIASES:
             return ALIASES[upper]
@@ -198,17 +171,19 @@ class _TypeParser:
             return Interval(name[8:])
         if name in ("Enum8", "Enum16") or upper == "ENUM":
             return enum_of(CASE_INSENSITIVE.get(upper, name), ())
-        if upper in ("BINARY", "FIXEDSTRING"):
-            raise errors.NumberOfArgumentsDoesntMatch("FixedString has one argument, its length.")
-        if name in _WITH_ARGUMENTS:
-            raise errors.NumberOfArgumentsDoesntMatch(f"The type {name} has arguments: {name}(…).")
         if name == "Tuple":
             return Tuple(())
-        if name == "Nested":
-            raise errors.EmptyDataPassed("A Nested has at least one column.")
-        if name == "Variant":
-            raise errors.BadArguments("A Variant has at least one type.")
-        raise self._unknown(name)
+        raise families.arguments_missing(name) or self._unknown(name)
+
+    def _with_empty_brackets(self, name: str) -> DataType | None:
+        """Return the type that a name followed by () stands for, if all its arguments may be left out; None for other
+        types. Raises the error for a type that needs arguments."""
+        if name.upper() in ("DATETIME", "DATETIME64", *DECIMALS):
+            return self._simple(name)
+        missing = families.arguments_missing(CASE_INSENSITIVE.get(name.upper(), name))
+        if missing is not None:
+            raise missing
+        return None
 
     def _parametric(self, name: str) -> DataType:
         """Parse the arguments after the opening bracket and return the type. Raises UnknownType,
@@ -219,13 +194,19 @@ class _TypeParser:
             return nested
         match name:
             case "FixedString":
+                if self.peek() == "'":
+                    raise errors.UnexpectedAstStructure("FixedString has a number, its length.")
                 length = self.integer()
                 if length < 1:
                     raise errors.UnexpectedAstStructure("FixedString needs a length of at least 1.")
                 return FixedString(length)
-            case "DateTime":
+            case "DateTime" if self.peek() == "'":
                 return DateTime(known_zone(self._string()))
-            case "DateTime64":
+            case "DateTime" | "DateTime64":
+                if self.peek() == "'":
+                    raise errors.IllegalTypeOfArgument(
+                        "The first argument of DateTime64 is a number."
+                    )
                 precision = self.integer()
                 if not 0 <= precision <= 9:
                     raise errors.ArgumentOutOfBound(
@@ -239,9 +220,8 @@ class _TypeParser:
             case "Enum" | "Enum8" | "Enum16":
                 return enum_of(name, self._enum_elements())
             case _ if upper in DECIMALS:
-                precision = self.integer()
-                return self._decimal(precision, self.integer() if self.take(",") else 0)
-            case _ if isinstance(plain_type := _BY_NAME.get(name), Integer | Float | String):
+                return self._decimal(*self._digits())
+            case _ if isinstance(plain_type := BY_NAME.get(name), Integer | Float | String):
                 self._integers()
                 return plain_type
             case _ if (alias := with_length(name)) is not None:
@@ -251,7 +231,7 @@ class _TypeParser:
                 return self._time(upper.capitalize())
             case _ if upper == "TIMESTAMP":
                 return DateTime64(self.integer())
-            case _ if name in _BY_NAME:
+            case _ if name in BY_NAME:
                 raise errors.DataTypeCannotHaveArguments(f"The type {name} cannot have arguments.")
             case _:
                 raise self._unknown(name)
@@ -290,7 +270,8 @@ class _TypeParser:
                 return self._aggregate()
             case "SimpleAggregateFunction":
                 function = self.word()
-                self._expect(",")
+                if not self.take(","):
+                    raise families.arguments_missing(name) or self._unknown(name)
                 return SimpleAggregateFunction(function, self.parse())
         return None
 
@@ -324,6 +305,17 @@ class _TypeParser:
             raise errors.IllegalTypeOfArgument(f"The type {inner} cannot be inside of {name}.")
         return inner
 
+    def _digits(self) -> tuple[int, int]:
+        """Parse the precision and the scale, by default 0, of a Decimal. Raises IllegalTypeOfArgument for a text, and
+        NumberOfArgumentsDoesntMatch if anything follows."""
+        if self.peek() == "'":
+            raise errors.IllegalTypeOfArgument("The precision of a Decimal is a number.")
+        precision = self.integer()
+        scale = self.integer() if self.take(",") else 0
+        if self.peek() == ",":
+            raise errors.NumberOfArgumentsDoesntMatch("A Decimal has a precision and a scale.")
+        return precision, scale
+
     def _decimal(self, precision: int, scale: int) -> Decimal:
         """Return the Decimal; raise ArgumentOutOfBound for an impossible precision or scale."""
         if not 1 <= precision <= 76 or not 0 <= scale <= precision:
@@ -333,7 +325,7 @@ class _TypeParser:
         return Decimal(precision, scale)
 
     def _tuple(self) -> DataType:
-        """Parse the elements of a Tuple; raise SyntaxError if only some of them have names."""
+        """Parse the elements of a Tuple; raise BadArguments if only some of them have names."""
         names: list[str] = []
         elements: list[DataType] = []
         if self.peek() == ")":
@@ -355,7 +347,7 @@ class _TypeParser:
                 f"Names of the elements of a tuple must differ: {self.text}"
             )
         if names and len(names) != len(elements):
-            raise errors.SyntaxError(
+            raise errors.BadArguments(
                 f"Either all or no elements of a tuple have names: {self.text}"
             )
         return Tuple(tuple(elements), tuple(names))
@@ -399,7 +391,10 @@ class _TypeParser:
                     f"Elements of an Enum have the form 'text' = number or 'text': {self.text}"
                 )
             text = self.quoted()
-            elements.append((text, self._signed() if self.take("=") else None))
+            number = self._signed() if self.take("=") and self.peek() != "'" else None
+            if self.peek() not in (",", ")"):
+                raise errors.UnexpectedAstStructure(f"The number of {text!r} is no integer.")
+            elements.append((text, number))
             if not self.take(","):
                 break
         return elements

@@ -128,10 +128,31 @@ def _resolve_stored(
         raise NotSupportedError(f"Aggregate function {name} is not supported: {REFUSED[base]}.")
     types = tuple(map(_argument_type, argument_types))
     aggregate = _resolve(name, tuple(parameters), types)
+    if argument_types and isinstance(argument_types[0], SimpleAggregateFunction):
+        return _with_simple_type(aggregate, base, argument_types[0])
     inside = tuple(map(without_inner_low_cardinality, types))
     if inside == types or isinstance(aggregate.result_type, AggregateFunction):
         return aggregate
     return _resolve(name, tuple(parameters), inside)
+
+
+_KEEPING_TYPES = frozenset(
+    [*("any", "anyLast", "first_value", "last_value"), *("min", "max", "argMin", "argMax")]
+)
+"""Aggregates whose result is one of their arguments."""
+
+
+def _with_simple_type(
+    aggregate: Aggregate, base: str, argument_type: SimpleAggregateFunction
+) -> Aggregate:
+    """Return the aggregate with the type of its first argument as the type of its result, where the result is one of
+    the argument's values: as in ClickHouse, `max(m)` of a SimpleAggregateFunction is one too, unless it may be
+    NULL."""
+    names = (base, f"{base}If", f"{base}Distinct", f"{base}OrDefault")
+    keeps = base in _KEEPING_TYPES and aggregate.name in names
+    if keeps and not is_nullable(argument_type) and aggregate.result_type == argument_type.inner:
+        return replace(aggregate, result_type=argument_type)
+    return aggregate
 
 
 _REPEATABLE = frozenset({"Array", "OrNull", "OrDefault"})

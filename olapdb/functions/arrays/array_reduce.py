@@ -7,7 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from olapdb.errors import BadArguments, IllegalTypeOfArgument, SizesOfArraysDoNotMatch
+from olapdb.errors import (
+    BadArguments,
+    IllegalTypeOfArgument,
+    SizesOfArraysDoNotMatch,
+    TooFewArguments,
+)
 from olapdb.functions import scalar
 from olapdb.functions.aggregates.registry import parse_parameter, resolve_aggregate
 from olapdb.functions.base import Aggregate, Argument, Column, Environment, Groups, ScalarCall
@@ -134,6 +139,8 @@ def _bounds(
 
 
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
-    scalar.custom("arrayReduce", _array_reduce, count=(2, None)),
+    *scalar.with_count_errors(
+        [scalar.custom("arrayReduce", _array_reduce, count=(2, None))], few=TooFewArguments
+    ),
     scalar.custom("arrayReduceInRanges", _array_reduce_in_ranges, count=(3, None)),
 )

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.errors import ArgumentOutOfBound, BadArguments, ZeroIndex
+from olapdb.errors import ArgumentOutOfBound, BadArguments, IllegalTypeOfArgument, ZeroIndex
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts.cast import cast_column
@@ -163,6 +163,8 @@ def _tuple_element(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     if position is None and len(arguments) == 3:
         return ScalarCall(name, arguments[2].type, lambda values, rows, environment: values[2])
     if position is None:
+        if isinstance(key, float):
+            raise IllegalTypeOfArgument(f"{key} is no place and no name of an element.")
         kind = BadArguments if isinstance(key, str) else ArgumentOutOfBound
         raise kind(f"{container} has no element {key!r}.")
     at = position

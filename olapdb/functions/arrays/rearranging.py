@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -314,9 +315,10 @@ def _sets(
 def _difference(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Resolve arrayExcept, of arrays whose elements have one type. Raises IllegalTypeOfArgument."""
     inners = [plain(element_type(name, a.type)) for a in arguments]
-    if inners[0] != inners[1] and not any(isinstance(inner, Nothing) for inner in inners):
+    if inners[0] != inners[1]:
         raise scalar.illegal(name, arguments[1].type, f"an Array({inners[0]})")
-    return _shared_arrays(name, arguments, _array_of, _except)
+    call = _shared_arrays(name, arguments, _array_of, _except)
+    return replace(call, type=Array(plain_lc(element_type(name, arguments[0].type))))
 
 
 def _remove(name: str, arguments: Sequence[Argument]) -> ScalarCall:

@@ -96,6 +96,8 @@ def _refuse(array: pa.Array, bad: np.ndarray, kind: type[errors.DataError], name
         )
 
 
-def _unsupported(source: types.DataType, target: types.DataType) -> errors.NotSupportedError:
+def _unsupported(source: types.DataType, target: types.DataType) -> errors.Error:
     """Return the error about two types without a conversion."""
+    if isinstance(source, types.Array | types.Tuple | types.Map):
+        return errors.IllegalConversion(f"Conversion from {source} to {target} is not supported.")
     return errors.NotSupportedError(f"Conversion from {source} to {target} is not supported.")

@@ -465,7 +465,9 @@ def _by_own_rules(
         if number_type == target:
             return array
         return _converted(array, number_type, target, environment, rule)
-    if isinstance(source, types.IPv4 | types.IPv6) and not isinstance(target, types.String):
+    if isinstance(source, types.IPv4 | types.IPv6) and not isinstance(
+        target, types.String | types.Array | types.Tuple | types.Map
+    ):
         return addresses.from_address(array, source, target)
     if isinstance(target, types.WideNumber) and not isinstance(source, types.Enum):
         if isinstance(source, types.String | types.FixedString):

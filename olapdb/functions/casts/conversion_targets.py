@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from olapdb import types
-from olapdb.errors import ArgumentOutOfBound, BadArguments, NotSupportedError
+from olapdb.errors import ArgumentOutOfBound, BadArguments, IllegalColumn, NotSupportedError
 from olapdb.functions.base import Argument
 from olapdb.functions.datetime.zones import own_zone
 from olapdb.functions.scalar import constant_integer, constant_zone
@@ -87,6 +87,10 @@ def fixed_string_type(name: str, arguments: Sequence[Argument]) -> types.DataTyp
         raise NotSupportedError(
             f"{name} takes a text, not {arguments[0].type}: toString(x) is one."
         )
+    length_type = types.plain(arguments[1].type)
+    unsigned = isinstance(length_type, types.Integer) and not length_type.signed
+    if not unsigned and not isinstance(length_type, types.Nothing):
+        raise IllegalColumn(f"The length of {name} is an unsigned integer, not {length_type}.")
     length = constant_integer(name, arguments, 1, "the length")
     longest = types.FIXED_STRING_BYTES_MAX
     if not 1 <= length <= longest:

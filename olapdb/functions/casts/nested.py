@@ -20,6 +20,13 @@ def no_conversion(source: types.DataType, target: types.DataType) -> errors.Data
     """Return the error about two types without a conversion, in the class that ClickHouse raises."""
     if isinstance(target, types.AggregateFunction) and not isinstance(source, types.String):
         return errors.CannotConvertType(f"Conversion from {source} to {target} is not supported.")
+    if isinstance(target, types.Enum):
+        return errors.CannotConvertType(f"Conversion from {source} to {target} is not supported.")
+    if isinstance(target, types.FixedString):
+        return errors.UnsupportedConversion(
+            f"Conversion from {source} to {target} is not supported.",
+            hint="Convert it to String first: toString(x).",
+        )
     is_number = types.is_number(source) and not isinstance(source, types.Decimal)
     if isinstance(target, types.UUID) and (
         is_number or isinstance(source, types.Date | types.DateTime)
@@ -42,6 +49,24 @@ def no_conversion(source: types.DataType, target: types.DataType) -> errors.Data
     return kind(f"Conversion from {source} to {target} is not supported.")
 
 
+def _differ_in_dimensions(source: types.DataType, target: types.DataType) -> bool:
+    """Return whether only one of two types of elements is an Array, and the other one a number, text, date or
+    time."""
+    kinds = (
+        types.Array
+        | types.Tuple
+        | types.Map
+        | types.Variant
+        | types.Dynamic
+        | types.Json
+        | types.Nothing
+    )
+    if isinstance(source, types.Array) == isinstance(target, types.Array):
+        return False
+    other = target if isinstance(source, types.Array) else source
+    return not isinstance(types.plain(other), kinds)
+
+
 def cast_nested(
     array: pa.Array,
     source: types.DataType,
@@ -58,6 +83,8 @@ def cast_nested(
     is not parsed, and the errors of `convert`."""
     match source, target:
         case (types.Array(), types.Array()):
+            if len(array) and _differ_in_dimensions(source.inner, target.inner):
+                raise no_conversion(source, target)
             offsets, elements = columns.elements_of(array)
             values = _elements(elements, offsets, source.inner, target.inner, convert)
             return columns.lists_from(offsets, values)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb import types
+from olapdb import errors, types
 from olapdb.functions.casts import (
     clocks,
     intervals,
@@ -39,6 +39,8 @@ def to_number(array: pa.Array, source: types.DataType, target: Number) -> pa.Arr
             return numbers.to_exact_float(array, source, target)
         case types.Float() if is_number:
             return numbers.to_float(array, source, target)
+        case types.Float() if isinstance(source, types.Interval):
+            return numbers.to_float(array, types.INT64, target)
         case types.Decimal() if isinstance(source, types.Boolean):
             return numbers.to_decimal(array.cast(pa.uint8()), source, target)
         case types.Decimal() if is_number:
@@ -60,7 +62,9 @@ def to_interval(array: pa.Array, source: types.DataType, target: types.Interval)
         return intervals.to_interval(array, source, target)
     if isinstance(source, types.Integer):
         return array.cast(pa.int64(), safe=False)
-    return None
+    if isinstance(source, types.Decimal):
+        raise errors.IllegalConversion(f"Conversion from {source} to {target} is not supported.")
+    return to_number(array, source, types.INT64)
 
 
 def to_timestamp(

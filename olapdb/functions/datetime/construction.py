@@ -187,6 +187,7 @@ def _clock_reader(kind: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
         elif kind == "now64":
             digits = arguments[0].constant if arguments else None
             precision = digits.as_py() if digits is not None else 3
+            scalar.require(name, [plain(a.type) for a in arguments[:1]], Integer, "an integer")
             if not isinstance(precision, int) or not 0 <= precision <= 9:
                 raise ArgumentOutOfBound(f"The precision of {name} is 0 to 9.")
             zone = scalar.constant_zone(name, arguments, 1) if len(arguments) > 1 else None

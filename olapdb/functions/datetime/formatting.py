@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.errors import BadArguments
+from olapdb.errors import BadArguments, NotSupportedError
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument, Column, ScalarCall
 from olapdb.functions.datetime import fixed_format
@@ -123,9 +123,14 @@ def _bare_number(piece: str, wall: pa.Array, data_type: DataType) -> pa.Array:
     return text.cast(pa.int64()).cast(pa.string())
 
 
+_NOT_THERE = ("%U", "%v", "%x", "%X")
+"""Letters of MySQL, of weeks and their years, that ClickHouse knows and refuses."""
+
+
 def _pieces(name: str, template: str, computed: Collection[str]) -> list[str]:
     """Split the format into pieces and translate it to strftime's letters; each letter in `computed` is a piece of
-    its own. Raises BadArguments for an unknown letter and for a lone % at the end."""
+    its own. Raises BadArguments for an unknown letter and for a lone % at the end, NotSupportedError for a letter
+    of `_NOT_THERE`."""
     pieces = [""]
     for token in re.findall("%.|[^%]+|%", template, re.DOTALL):
         if token == "%":
@@ -140,7 +145,8 @@ def _pieces(name: str, template: str, computed: Collection[str]) -> list[str]:
         elif token[1] in _FORMATS:
             pieces[-1] += _FORMATS[token[1]]
         else:
-            raise BadArguments(f"{name} does not know the format {token}.")
+            error = NotSupportedError if token in _NOT_THERE else BadArguments
+            raise error(f"{name} does not know the format {token}.")
     return pieces
 
 

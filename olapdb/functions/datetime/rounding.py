@@ -127,10 +127,10 @@ def _clock_start(name: str, step: int) -> scalar.ScalarDefinition:
         """Resolve the call for a time, or a date too if `step` is a day, and an optional zone.
 
         `extended`: a DateTime64 stays one, and a Date32 becomes one."""
-        zone = scalar.constant_zone(spelt, arguments, 1) if len(arguments) > 1 else None
         source = plain(arguments[0].type)
         kinds = DATES if step == DAY else CLOCKS
         scalar.require(spelt, [source], kinds, "a DateTime")
+        zone = scalar.constant_zone(spelt, arguments, 1) if len(arguments) > 1 else None
         own = zone or own_zone(source)
         result: DateTime | DateTime64 = DateTime(own)
         if extended and isinstance(source, DateTime64 | Date32):

@@ -15,7 +15,17 @@ from olapdb.functions.arrays.array_reduce import aggregate_of_text
 from olapdb.functions.base import Argument, Column, Environment, Groups, ScalarCall
 from olapdb.functions.kernels import columns
 from olapdb.functions.scalar import ScalarDefinition, custom, illegal, require, with_count_errors
-from olapdb.types import STRING, UINT8, AggregateFunction, Boolean, Float, Integer, plain
+from olapdb.types import (
+    STRING,
+    UINT8,
+    AggregateFunction,
+    Boolean,
+    FixedString,
+    Float,
+    Integer,
+    String,
+    plain,
+)
 from olapdb.types.indented import indented_name
 
 
@@ -28,6 +38,7 @@ def _type_name(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 def _throw_if(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Resolve throwIf(condition[, message]): 0, or ThrowIfNonZero if a row's condition is not 0."""
     require(name, [plain(arguments[0].type)], (Integer, Float, Boolean), "a number")
+    require(name, [plain(a.type) for a in arguments[1:]], (String, FixedString), "a text")
     constant = (
         arguments[1].constant.as_py()
         if len(arguments) > 1 and arguments[1].constant is not None

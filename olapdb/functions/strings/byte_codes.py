@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +23,7 @@ from olapdb.functions.scalar import (
 )
 from olapdb.functions.strings import rendering
 from olapdb.functions.strings.arguments import TEXT_TYPES, text_kernel, text_rule
+from olapdb.lazy import LazyModule
 from olapdb.types import (
     INT32,
     STRING,
@@ -44,6 +46,11 @@ from olapdb.types import (
     Time64,
     WideNumber,
 )
+
+if TYPE_CHECKING:
+    from olapdb.functions.aggregates import state_bytes
+else:
+    state_bytes = LazyModule("olapdb.functions.aggregates.state_bytes")
 
 
 def _ascii(arrays: list[pa.Array], call: Invocation) -> pa.Array:
@@ -83,7 +90,9 @@ def hex_digits(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     hex.
     """
     array = arrays[0]
-    if isinstance(call.types[0], TEXT_TYPES):
+    if isinstance(call.types[0], AggregateFunction):
+        array = _bytes_of_states(array, call.types[0])
+    if isinstance(call.types[0], (*TEXT_TYPES, AggregateFunction)):
         offsets, data = columns.bytes_of(columns.binary(array))
         return columns.strings_from(offsets * 2, rendering.hex_matrix(data[:, None]).reshape(-1))
     if isinstance(call.types[0], UUID | IPv6):
@@ -104,6 +113,17 @@ def hex_digits(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         return _digits_without_leading_zeros(values)
     raw = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("<"))).view(np.uint8)
     return _all_digits(raw.reshape(len(values), values.dtype.itemsize))
+
+
+def _bytes_of_states(states: pa.Array, state_type: AggregateFunction) -> pa.Array:
+    """Return the bytes of states; raise UnsupportedMethod if they are not those of ClickHouse."""
+    encoded = state_bytes.state_bytes(columns.single(states), state_type)
+    if encoded is None:
+        raise UnsupportedMethod(
+            f"hex of {state_type} is not supported: such a state has no bytes here.",
+            hint="finalizeAggregation gives its value.",
+        )
+    return encoded
 
 
 def _digits_without_leading_zeros(values: np.ndarray) -> pa.Array:
@@ -144,13 +164,8 @@ def _decimal_bytes(array: pa.Array, precision: int) -> np.ndarray:
 
 
 def _hex_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    """Return String; raise IllegalTypeOfArgument for arrays, maps, Enums and the like.
-
-    Also raises UnsupportedMethod, and IllegalColumn for a DateTime64."""
-    if isinstance(types[0], AggregateFunction):
-        raise UnsupportedMethod(
-            f"{name} of {types[0]} is not supported: a state has no bytes here."
-        )
+    """Return String; raise IllegalTypeOfArgument for arrays, maps, Enums and the like, and IllegalColumn for a
+    DateTime64."""
     if isinstance(types[0], DateTime64):
         raise IllegalColumn(
             f"{name} does not take a DateTime64.", hint="Give it the time as a number or a text."

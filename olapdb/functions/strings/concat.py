@@ -8,14 +8,14 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.errors import BadArguments
-from olapdb.functions import scalar
+from olapdb.errors import BadArguments, BadGet
+from olapdb.functions import composition, scalar
 from olapdb.functions.arrays.construction import resolve_concatenation
 from olapdb.functions.base import Argument, ScalarCall
 from olapdb.functions.kernels import columns
 from olapdb.functions.strings import rendering
 from olapdb.functions.strings.arguments import TEXT_TYPES
-from olapdb.types import STRING, Array, DataType, plain
+from olapdb.types import STRING, Array, DataType, Map, Tuple, plain
 
 
 def display_as_text(array: pa.Array, data_type: DataType, call: scalar.Invocation) -> pa.Array:
@@ -24,9 +24,14 @@ def display_as_text(array: pa.Array, data_type: DataType, call: scalar.Invocatio
 
 
 def _concat(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve concat: join values as text, or arrays as arrays."""
+    """Resolve concat: join values as text, but arrays as arrays, tuples as tuples and maps as maps."""
     if arguments and all(isinstance(plain(a.type), Array) for a in arguments):
         return resolve_concatenation(name, arguments)
+    for kind, joined in ((Tuple, "tupleConcat"), (Map, "mapConcat")):
+        if arguments and all(isinstance(plain(a.type), kind) for a in arguments):
+            return composition.as_call(
+                name, composition.call(joined, *composition.parts_of(arguments))
+            )
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         """Join the values of each row as text."""
@@ -55,8 +60,11 @@ def _text_first_rule(
 
 
 def _format(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve format(pattern, …): replace {} and {n} of a constant pattern by values as text."""
+    """Resolve format(pattern, …): replace {} and {n} of a constant pattern by values as text. Raises BadGet for a
+    constant number in place of the pattern, else IllegalTypeOfArgument."""
     template = arguments[0].constant.as_py() if arguments[0].constant is not None else None
+    if isinstance(template, int | float):
+        raise BadGet(f"The pattern of {name} is a text, not {arguments[0].type}.")
     if not isinstance(template, str):
         raise scalar.illegal(name, arguments[0].type, "a constant pattern")
     pieces = _parse_template(template, len(arguments) - 1)

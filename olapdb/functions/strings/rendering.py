@@ -23,11 +23,13 @@ from olapdb.records import dataclass
 from olapdb.types.arrow import enum_texts
 
 if TYPE_CHECKING:
+    from olapdb.functions.aggregates import state_bytes
     from olapdb.functions.dynamic import render as dynamic_render
     from olapdb.functions.strings import time_spans
     from olapdb.functions.variants import values as variants
 else:
     dynamic_render = LazyModule("olapdb.functions.dynamic.render")
+    state_bytes = LazyModule("olapdb.functions.aggregates.state_bytes")
     time_spans = LazyModule("olapdb.functions.strings.time_spans")
     variants = LazyModule("olapdb.functions.variants.values")
 
@@ -144,6 +146,9 @@ def display_array(
         case types.Map():
             return _maps(array, inner, zone, style)
         case types.AggregateFunction(state=state):
+            encoded = state_bytes.state_bytes(columns.single(array), inner)
+            if encoded is not None:
+                return columns.text(encoded)
             return display_array(array, state, zone, style)
         case types.Variant() | types.Dynamic():
             return variants.gathered(
@@ -234,7 +239,8 @@ def display_nested(
             array, inner, lambda v, t: display_nested(v, t, zone, style), pa.string()
         )
         return pc.fill_null(shown, "NULL") if shown.null_count else shown
-    if isinstance(inner, types.String | types.FixedString | types.Enum | types.Json):
+    texts_of = types.String | types.FixedString | types.Enum | types.Json | types.AggregateFunction
+    if isinstance(inner, texts_of):
         texts = display_array(array, inner, zone, style)
         shown = quote_strings(texts, doubled=style.doubled_quotes)
     else:

@@ -200,7 +200,7 @@ def _parse_substring(cursor: TokenCursor, token: Token) -> nodes.Function:
     """Parse `substring(x, a, b)` or `SUBSTRING(x FROM a FOR b)`."""
     cursor.skip(2)
     arguments = [operands.parse_aliased(cursor)]
-    if cursor.take("FROM"):
+    if token.key != "SUBSTR" and cursor.take("FROM"):
         arguments.append(expressions.parse_expression(cursor))
         if cursor.take("FOR"):
             arguments.append(expressions.parse_expression(cursor))

@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Literal, get_args
 
-from olapdb.errors import BadArguments, IllegalSyntaxForDataType, Position, SyntaxError
+from olapdb.errors import (
+    BadArguments,
+    EmptyDataPassed,
+    IllegalSyntaxForDataType,
+    IllegalTypeOfArgument,
+    Position,
+    SyntaxError,
+)
 from olapdb.records import dataclass
 from olapdb.sql import nodes
 from olapdb.sql.parser import (
@@ -20,7 +27,7 @@ from olapdb.sql.parser import (
 from olapdb.sql.parser.cursor import TokenCursor
 from olapdb.sql.parser.keywords import words
 from olapdb.sql.parser.lookahead import comes_before_comma
-from olapdb.types import DataType, Nullable, make_nullable
+from olapdb.types import Array, DataType, Map, Nullable, make_nullable
 
 _DefaultKind = Literal["DEFAULT", "MATERIALIZED", "ALIAS", "EPHEMERAL"]
 _DEFAULT_KINDS: tuple[_DefaultKind, ...] = get_args(_DefaultKind)
@@ -126,14 +133,8 @@ def parse_column(cursor: TokenCursor, before_type: str = "") -> tuple[nodes.Colu
         raise cursor.refused(
             "NULL or a default of a whole Nested", f"Name each column: `{name}.{nested[0][0]}` …"
         )
-    if data_type is not None and options.says_null and isinstance(data_type, Nullable):
-        raise IllegalSyntaxForDataType(
-            f"NULL or NOT NULL stands behind {data_type}, which says that itself.",
-            hint="Leave one of the two out.",
-            position=position,
-        )
-    if options.nullable and data_type is not None:
-        data_type = make_nullable(data_type)
+    if data_type is not None:
+        data_type = _with_modifier(data_type, options, position)
     column = nodes.ColumnDefinition(
         name,
         data_type,
@@ -155,7 +156,8 @@ class _ColumnOptions:
     """The clauses behind the name and type of a column, such as DEFAULT and CODEC."""
 
     nullable: bool = False
-    says_null: bool = False
+    has_modifier: bool = False
+    """Whether NULL or NOT NULL stands behind the type."""
     default_kind: Literal["", "DEFAULT", "MATERIALIZED", "ALIAS", "EPHEMERAL"] = ""
     default: nodes.Expression | None = None
     comment: str = ""
@@ -169,19 +171,19 @@ class _ColumnOptions:
 def _parse_options(cursor: TokenCursor) -> _ColumnOptions:
     """Parse NULL, a default, COMMENT, CODEC, TTL, … of a column, in any order."""
     options = _ColumnOptions(nullable=cursor.take("NULL"))
-    options.says_null = options.nullable
+    options.has_modifier = options.nullable
     if not options.nullable and cursor.take("NOT"):
         cursor.expect("NULL")
-        options.says_null = True
+        options.has_modifier = True
     while cursor.key not in (",", ")", ""):
         if not options.default_kind and (kind := cursor.take_one_of(*_DEFAULT_KINDS)):
             options.default_kind = kind
             if kind != "EPHEMERAL" or not (cursor.ended or cursor.key in _AFTER_EPHEMERAL):
                 options.default = expressions.parse_expression(cursor)
-        elif not options.says_null and cursor.take("NULL"):
-            options.nullable = options.says_null = True
-        elif not options.says_null and cursor.take("NOT", "NULL"):
-            options.says_null = True
+        elif not options.has_modifier and cursor.take("NULL"):
+            options.nullable = options.has_modifier = True
+        elif not options.has_modifier and cursor.take("NOT", "NULL"):
+            options.has_modifier = True
         elif cursor.take("COMMENT"):
             options.comment = clauses.parse_comment(cursor)
         elif cursor.take("CODEC", "("):
@@ -201,9 +203,31 @@ def _parse_options(cursor: TokenCursor) -> _ColumnOptions:
     return options
 
 
+def _with_modifier(data_type: DataType, options: _ColumnOptions, position: Position) -> DataType:
+    """Return the type of a column with NULL or NOT NULL, if any, applied.
+
+    Raises IllegalSyntaxForDataType for a type that is Nullable already, and IllegalTypeOfArgument for an array or map
+    that may be NULL."""
+    if options.has_modifier and isinstance(data_type, Nullable):
+        raise IllegalSyntaxForDataType(
+            "NULL and NOT NULL cannot stand behind a Nullable type.",
+            hint="Leave one of them out.",
+            position=position,
+        )
+    if options.nullable and isinstance(data_type, Array | Map):
+        raise IllegalTypeOfArgument(
+            f"{data_type} cannot be inside Nullable.",
+            hint="An empty array or map says as much.",
+            position=position,
+        )
+    return make_nullable(data_type) if options.nullable else data_type
+
+
 def _parse_nested(cursor: TokenCursor) -> tuple[tuple[str, DataType], ...]:
     """Parse `Nested(a T, b U)`."""
     cursor.skip(2)
+    if cursor.key == ")":
+        raise EmptyDataPassed("A Nested has at least one column.", position=cursor.position())
     elements = cursor.comma_separated(_parse_nested_element)
     cursor.expect(")")
     return elements
