@@ -20,11 +20,11 @@ from olapdb.dml.mutation_steps import FillNullsStep
 from olapdb.errors import DataError
 from olapdb.ingest.trigger import TriggerContext
 from olapdb.lineage.invalidation import invalidate
-from olapdb.lineage.type_change import same_result, widened_only
+from olapdb.lineage.type_change import same_result, same_stored, widened_only
 from olapdb.model.changes import Change
 from olapdb.model.columns import PartColumns, lacks
 from olapdb.model.part import Part
-from olapdb.model.schema import Column, Table
+from olapdb.model.schema import Column, MaterializedView, Table
 from olapdb.records import dataclass
 from olapdb.sql import nodes
 from olapdb.sql.parser import parse_expression
@@ -80,13 +80,24 @@ class ColumnReinterpretation:
         Returns none if the table has no rows.
         """
         parts = [p for p in mutation.snapshot.parts(self.before.id) if p.rows]
-        if not parts or not self.changed_names(parts):
+        if not parts:
             return []
         rows = sum(p.rows for p in parts)
+        reads_otherwise = bool(self.changed_names(parts))
         return [
             invalidate(mutation.origin, view.id, None, "TARGET CHANGED", rows)
             for view in mutation.snapshot.views_into(self.before.id)
+            if reads_otherwise or self._stores_otherwise(view)
         ]
+
+    def _stores_otherwise(self, view: MaterializedView) -> bool:
+        """Return whether the altered table would store another value of what the view gives than
+        its rows have, though these read as before."""
+        given = {column.name: column.type for column in view.columns}
+        return any(
+            old.name in given and not same_stored(given[old.name], old.type, new.type)
+            for old, new in self._retyped_pairs()
+        )
 
     def changed_names(self, parts: list[Part]) -> frozenset[str]:
         """Return the columns of `before` that may read a different value in some row from now
@@ -130,8 +141,11 @@ class ColumnReinterpretation:
             return self.after.column(old.name) is not None
         if new.stored != old.stored or not bounds_hold(old.type, new.type):
             return True
-        if default_by_ids(old, self.before) == default_by_ids(new, self.after):
+        if new.type == old.type and (
+            default_by_ids(old, self.before) == default_by_ids(new, self.after)
+        ):
             return False
+        # A value that is computed when it is read is converted to the new type, not from the old one.
         return not new.stored or any(lacks(part, new) for part in parts)
 
     def _retyped_pairs(self) -> Iterator[tuple[Column, Column]]:

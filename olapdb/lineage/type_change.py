@@ -11,7 +11,7 @@ from olapdb.plan.expressions import Call, walk
 from olapdb.plan.nodes import Aggregate, Node
 from olapdb.plan.tree import expressions_of, subqueries_of, walk_nodes
 from olapdb.storage.column_statistics import bounds_hold
-from olapdb.types import DataType, Enum, Integer, is_nullable, plain
+from olapdb.types import DataType, DateTime, DateTime64, Enum, Float, Integer, is_nullable, plain
 
 _WIDTH_FUNCTIONS = frozenset(
     {"bitNot", "bitShiftLeft", "bitShiftRight", "hex", "intHash32", "intHash64", "toTypeName"}
@@ -49,6 +49,20 @@ def same_result(before: DataType, after: DataType, *, joined: bool) -> bool:
     return same and (
         is_nullable(before) == is_nullable(after) or (not joined and is_nullable(before))
     )
+
+
+def same_stored(given: DataType, before: DataType, after: DataType) -> bool:
+    """Return whether a column of type `after` stores each value of type `given` as one of type
+    `before` does, where the ALTER from one to the other changes no stored value.
+
+    A text or a Date is another instant in another zone. A Float64 keeps digits that a Float32 has
+    lost."""
+    value, old, new = plain(given), plain(before), plain(after)
+    if isinstance(new, DateTime | DateTime64):
+        return old == new or isinstance(value, DateTime | DateTime64)
+    if isinstance(old, Float) and isinstance(new, Float):
+        return old.bits == new.bits or (isinstance(value, Float) and value.bits <= old.bits)
+    return True
 
 
 def depends_on_width(root: Node) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import field
 
+from olapdb.functions.casts.lossless import keeps_all
 from olapdb.lineage.sorting_key import key_columns
 from olapdb.model.schema import Table
 from olapdb.plan import nodes
@@ -68,7 +69,11 @@ def shape_of(plan: nodes.Plan) -> QueryShape:
 
     For a UNION ALL at the top that is the shape of its first branch; `branches` gives each branch.
     """
-    walker = _Walker([(name, unique) for unique, name in plan.output])
+    types = {column.name: column.type for column in plan.root.schema}
+    walker = _Walker(
+        [(name, unique) for unique, name in plan.output],
+        {name: types[unique] for unique, name in plan.output},
+    )
     walker.visit(plan.root)
     return walker.shape()
 
@@ -127,6 +132,7 @@ class _Walker:
     """
 
     outputs_to_follow: list[tuple[str, str]]
+    output_types: dict[str, DataType]
     aggregate: nodes.Aggregate | None = None
     aggregations: int = 0
     above: list[str] = field(default_factory=list)
@@ -258,7 +264,7 @@ class _Walker:
             unique = self.at[name]
             if unique is not None and unique in keys:
                 self.outputs.append(TargetColumn(name, key=unique))
-            elif unique is not None and unique in calls:
+            elif unique is not None and _stays_aggregate(calls, unique, self.output_types[name]):
                 self.outputs.append(TargetColumn(name, aggregate=calls[unique]))
             else:
                 self.outputs.append(TargetColumn(name))
@@ -270,8 +276,39 @@ class _Walker:
         return isinstance(node, nodes.Aggregate)
 
 
+def _stays_aggregate(calls: dict[str, AggregateCall], unique: str, given: DataType) -> bool:
+    """Return whether the column is one of the calls, whose values still merge as type `given`."""
+    call = calls.get(unique)
+    if call is None:
+        return False
+    return cast_commutes(call.aggregate.merge_function, call.type, given)
+
+
+def cast_commutes(merge_function: str, source: DataType, target: DataType) -> bool:
+    """Return whether casting values that `merge_function` joined is joining cast values. The cast is
+    one that `_without_casts` strips: of integers it keeps the lowest 64 bits.
+
+    Sums of 64 bits wrap alike, signed or not. Of minima and maxima the cast must keep the order:
+    2^63 is less than 5 as an Int64."""
+    plain_source, plain_target = plain(source), plain(target)
+    if plain_source == plain_target:
+        return True
+    if merge_function in ("sum", "sumWithOverflow"):
+        same_kind = type(plain_source) is type(plain_target)
+        return same_kind and _bits(plain_source) == _bits(plain_target)
+    if merge_function.startswith("groupBit"):
+        return True
+    return keeps_all(plain_source, plain_target)
+
+
+def _bits(data_type: DataType) -> int:
+    """Return the number of bits of an integer or a float, 0 of other types."""
+    return data_type.bits if isinstance(data_type, Integer | Float) else 0
+
+
 def _without_casts(expression: Expression) -> Expression:
-    """Strip outer conversions that keep distinct values, sums, minima and maxima."""
+    """Strip outer conversions that keep distinct values. `cast_commutes` tells whether they keep
+    what an aggregate makes of them."""
     while True:
         match expression:
             case Cast(type=to, argument=argument) if _cast_keeps_distinct(argument.type, to):

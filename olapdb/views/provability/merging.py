@@ -16,7 +16,12 @@ from olapdb.lineage.sorting_key import key_columns
 from olapdb.model.schema import Column, Table
 from olapdb.plan import nodes
 from olapdb.plan.expressions import AggregateCall, ColumnRef, Expression
-from olapdb.views.definition.query_shape import is_key_column, source_columns_of, stored_column_of
+from olapdb.views.definition.query_shape import (
+    cast_commutes,
+    is_key_column,
+    source_columns_of,
+    stored_column_of,
+)
 
 
 def over_keys(node: nodes.Node, expression: Expression, table: Table) -> bool:
@@ -55,6 +60,8 @@ def commutes(node: nodes.Node, call: AggregateCall, table: Table) -> bool:
     column = table.column(stored[1]) if stored and stored[0] == table.id else None
     if column is None or not table.engine.merges_values:
         return False
+    if not _cast_commutes(call, column):
+        return False
     if isinstance(column.type, types.AggregateFunction):
         return "Merge" in call.name
     base = call.name.removesuffix("State").removesuffix("SimpleState")
@@ -62,6 +69,17 @@ def commutes(node: nodes.Node, call: AggregateCall, table: Table) -> bool:
         return base == column.type.function and (base != "sum" or holds_sums(column.type.inner))
     is_summed = column.name in {summed.name for summed in summed_columns(TableLayout(table))}
     return is_summed and base == "sum" and holds_sums(column.type)
+
+
+def _cast_commutes(call: AggregateCall, column: Column) -> bool:
+    """Return whether a cast of the stored column, below the aggregate, gives the same before and
+    after a merge joins the column's values."""
+    stored, given = column.type, call.arguments[0].type
+    if isinstance(stored, types.SimpleAggregateFunction):
+        stored = stored.inner
+    if isinstance(given, types.SimpleAggregateFunction):
+        given = given.inner
+    return cast_commutes(call.aggregate.merge_function, stored, given)
 
 
 def holds_sums(data_type: types.DataType) -> bool:
