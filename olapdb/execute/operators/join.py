@@ -127,12 +127,16 @@ def _pairs(
     is for tasks of which few rows remain: left rows of several tasks are then joined to one chunk and looked up at
     once."""
 
+    # A thread holds all pairs of a chunk of a stage; others come a batch at a time.
+    in_stage = joiner.has_few_pairs and not gathers
+
     def chunks(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield left rows, as many at a time as are looked up together."""
         for chunk in _chunks(rows, node, joiner.left_chunk_rows, context):
-            yield from cut(chunk, min(context.batch_rows, joiner.left_rows_max(chunk)))
+            rows_max = joiner.left_rows_max(chunk) if in_stage else context.batch_rows
+            yield from cut(chunk, min(context.batch_rows, rows_max))
 
-    if joiner.has_few_pairs and not gathers:
+    if in_stage:
         return Stage(context, joiner.pairs, left, gather=chunks)
     return _streamed(joiner, chunks(left), context)
 

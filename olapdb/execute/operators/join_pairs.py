@@ -272,9 +272,11 @@ class Joiner:
         own = left.nbytes // max(left.num_rows, 1) if left_sizes is None else left_sizes
         pair_bytes: np.ndarray = sizes * own
         if self._right_sizes is None:
-            return pair_bytes + sizes * self._right_width
-        of_codes = self._bytes_of_codes
-        return pair_bytes + np.where(codes >= 0, of_codes[np.maximum(codes, 0)], 0)
+            pair_bytes += sizes * self._right_width
+        else:
+            of_codes = self._bytes_of_codes[np.maximum(codes, 0)]
+            pair_bytes += np.where(codes >= 0, of_codes, 0)
+        return pair_bytes
 
     @cached_property
     def _bytes_of_codes(self) -> np.ndarray:
@@ -284,11 +286,12 @@ class Joiner:
         if not lookup.count or self._right_sizes is None:
             return np.zeros(1, np.int64)
         assert lookup.order is not None
-        in_order = self._right_sizes[lookup.order]
+        in_order: np.ndarray = self._right_sizes[lookup.order]
         if lookup.starts is None:
             return in_order
+        first: np.ndarray = in_order[lookup.starts[:-1]]
         if self._takes_one:
-            return in_order[lookup.starts[:-1]]
+            return first
         return np.diff(np.concatenate([[0], np.cumsum(in_order)])[lookup.starts])
 
     def _is_long(self, matches: Matches, piece: tuple[int, int]) -> bool:
@@ -403,6 +406,7 @@ class Joiner:
         """Yield one left row with every right row of its key, about a batch of pairs at a time."""
         left, code = matches.left.slice(row, 1), matches.codes[row : row + 1]
         count, step = int(matches.sizes[row]), self._pairs_max(left)
+        pieces: Iterator[tuple[int, int]]
         pieces = ((first, min(first + step, count)) for first in range(0, count, step))
         if self._right_sizes is not None:
             partners = self._partners(np.repeat(code, count), np.arange(count))
