@@ -34,7 +34,7 @@ class MemoryTracker:
 
     `limit_bytes` 0 is no limit.  What the queries need comes before the process's cache of columns,
     which gives way where both together exceed half of the machine's memory.  Batches on their way from one operator to the next are bounded
-    by the look-ahead and not counted.  Thread-safe.
+    by the look-ahead and by bytes (`ExecutionContext.batch_bytes`), and not counted.  Thread-safe.
     """
 
     def __init__(self, limit_bytes: int = 0) -> None:

@@ -355,7 +355,8 @@ def read_task(
     batch = pa.RecordBatch.from_arrays(arrays, names=[source.unique for source in sources])
     if batch.num_rows != rows:
         raise InternalError(f"{batch.num_rows} rows were read where the parts have {rows}.")
-    context.count_read(0, sum(map(bytes_of_rows, arrays)))
+    stored = (a for a, s in zip(arrays, sources, strict=True) if s.name != TASK_ROW)
+    context.count_read(0, sum(map(bytes_of_rows, stored)))
     return batch
 
 
