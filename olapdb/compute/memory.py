@@ -11,7 +11,6 @@ from olapdb import errors
 from olapdb.config import Settings
 from olapdb.storage.column_cache import process_columns
 
-
 _ADVICE = (
     "Raise it with SETTINGS max_memory_usage = <bytes> (0, the default, is half of the machine's),"
     " let the query read, group or join fewer rows at once, or let it spill to disk:"
