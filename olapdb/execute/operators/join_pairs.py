@@ -241,8 +241,7 @@ class Joiner:
         `codes[i]` is the code of left row i, `sizes[i]` the number of right rows with it.
         """
         pairs_max = self._pairs_max(left)
-        has_one_each = self.lookup.starts is None or self._takes_one
-        has_one_each = has_one_each and self._right_sizes is None
+        has_one_each = self._right_sizes is None and (self.lookup.starts is None or self._takes_one)
         if has_one_each and 0 < len(sizes) <= min(pairs_max, self._context.batch_rows):
             yield 0, len(sizes)
             return
@@ -280,8 +279,7 @@ class Joiner:
 
     @cached_property
     def _bytes_of_codes(self) -> np.ndarray:
-        """The bytes of the right rows of each code, of the first one where the join takes one; int64. At least one
-        number."""
+        """The bytes of the right rows of each code, or of the first one where the join takes one; int64."""
         lookup = self.lookup
         if not lookup.count or self._right_sizes is None:
             return np.zeros(1, np.int64)
@@ -406,8 +404,7 @@ class Joiner:
         """Yield one left row with every right row of its key, about a batch of pairs at a time."""
         left, code = matches.left.slice(row, 1), matches.codes[row : row + 1]
         count, step = int(matches.sizes[row]), self._pairs_max(left)
-        pieces: Iterator[tuple[int, int]]
-        pieces = ((first, min(first + step, count)) for first in range(0, count, step))
+        pieces = iter([(first, min(first + step, count)) for first in range(0, count, step)])
         if self._right_sizes is not None:
             partners = self._partners(np.repeat(code, count), np.arange(count))
             pair_sizes = self._right_sizes[partners] + left.nbytes
