@@ -50,6 +50,9 @@ __all__ = [
 BATCH_ROWS = 131_072
 """The most rows of a batch between operators."""
 
+SHARES_OF_LIMIT = 16
+"""The part of a query's memory that the rows of a batch may take, for each thread."""
+
 LOOK_AHEAD_PER_THREAD = 2
 """Tasks in flight for each thread, so that memory is bounded and no thread waits."""
 
@@ -172,6 +175,15 @@ class ExecutionContext:
     def _working_seconds(self) -> float:
         """Return the processor time of this thread that was not for reading."""
         return time.thread_time() - self._reading_seconds.get(threading.get_ident(), 0.0)
+
+    @property
+    def batch_bytes(self) -> int:
+        """Return about how many bytes the rows that an operator works on at once, or makes at once, may have: some
+        megabytes, or a small part of the query's memory for each thread. Those that wait are not accounted."""
+        limit_bytes = self.memory.limit_bytes
+        if not limit_bytes:
+            return tuning.LARGE_TASK_BYTES
+        return min(tuning.LARGE_TASK_BYTES, limit_bytes // (SHARES_OF_LIMIT * self.threads))
 
     def count_read(self, rows: int, read_bytes: int) -> None:
         """Add to the statistics; raise TooManyRows past max_rows_to_read, TooManyBytes past

@@ -11,13 +11,29 @@ from olapdb import errors
 from olapdb.config import Settings
 from olapdb.storage.column_cache import process_columns
 
+_ADVICE = (
+    "Raise it with SETTINGS max_memory_usage = <bytes> (0, the default, is half of the machine's),"
+    " let the query read, group or join fewer rows at once, or let it spill to disk:"
+    " max_bytes_ratio_before_external_group_by, …_sort, …_join and …_distinct are 0.5 unless they"
+    " were changed."
+)
+_ADVICE_FOR = {
+    "GROUP BY": " The disk takes groups, but not the state of one group: of quantileExact, groupArray"
+    " or groupUniqArray of too many values. Use quantileTDigest or uniqCombined, groupArray(n)(x), or"
+    " GROUP BY more keys.",
+    "window functions": " The disk takes the rows of a partition for ranks, lag and lead, frames of"
+    " some ROWS, and aggregates from the first row on or over the whole partition. Other calls need"
+    " all of it: use such a frame, or PARTITION BY more keys.",
+}
+"""What else to do where an operator cannot go on, by its name."""
+
 
 class MemoryTracker:
     """The memory that operators of a query hold: hash tables, sort buffers, join sides, sets.
 
     `limit_bytes` 0 is no limit.  What the queries need comes before the process's cache of columns,
     which gives way where both together exceed half of the machine's memory.  Batches on their way from one operator to the next are bounded
-    by the look-ahead and not counted.  Thread-safe.
+    by the look-ahead and by bytes (`ExecutionContext.batch_bytes`), and not counted.  Thread-safe.
     """
 
     def __init__(self, limit_bytes: int = 0) -> None:
@@ -36,10 +52,7 @@ class MemoryTracker:
                 raise errors.MemoryLimitExceeded(
                     f"Memory limit for the query exceeded: {what} would bring it to"
                     f" {total:,} bytes, max_memory_usage is {self.limit_bytes:,}.",
-                    hint="Raise it with SETTINGS max_memory_usage = <bytes> (0, the default, is half"
-                    " of the machine's), let the query read, group or join fewer rows at once, or let"
-                    " it spill to disk: max_bytes_ratio_before_external_group_by, …_sort, …_join and"
-                    " …_distinct are 0.5 unless they were changed.",
+                    hint=_ADVICE + _ADVICE_FOR.get(what, ""),
                 )
             self.used_bytes = total
             self.peak_bytes = max(self.peak_bytes, total)

@@ -80,7 +80,9 @@ _DEFINED = (
     SettingDefinition("storage_policy", "default", "There is one.", neutral=True),
     SettingDefinition("min_bytes_for_wide_part", 0, "Parts have one form.", neutral=True),
     SettingDefinition("min_rows_for_wide_part", 0, "Parts have one form.", neutral=True),
-    SettingDefinition("index_granularity_bytes", 0, "Granules are counted in rows.", neutral=True),
+    SettingDefinition(
+        "index_granularity_bytes", 0, "A granule has at most some 8 MiB of a column.", neutral=True
+    ),
     SettingDefinition(
         "replicated_deduplication_window", 0, "A warehouse has no replicas.", neutral=True
     ),

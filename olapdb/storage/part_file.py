@@ -71,6 +71,17 @@ class PartFile:
         keys = (ChunkKey(column_id, group, coded, shared) for coded, shared in _FORMS)
         return any(columns.shared.knows(file, key) for key in keys)
 
+    def has_dictionary(self, column_id: int) -> bool:
+        """Return whether the first row group of a column has a dictionary of its values; false if the file lacks the
+        column."""
+        footer = self.footer()
+        column = footer.columns.get(column_id)
+        if column is None:
+            return False
+        first = footer.metadata.row_group(0)
+        leaves = range(column.first_leaf, column.first_leaf + column.leaf_count)
+        return any(first.column(leaf).has_dictionary_page for leaf in leaves)
+
     def read(
         self,
         columns: Sequence[FileColumn],

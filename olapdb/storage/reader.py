@@ -29,6 +29,7 @@ from olapdb.storage.part_footer import (
     stored_type_name,
     ticks_per_unit,
 )
+from olapdb.storage.row_group_size import GROUP_BYTES_MAX
 from olapdb.storage.shared_codes import may_have_codes
 from olapdb.storage.skip_indexes import METADATA_PREFIX, IndexPlace, parse_index
 from olapdb.storage.store import Store
@@ -165,6 +166,18 @@ class PartReader:
         if self._part.inline or size <= CODED_ROW_BYTES_MAX * self._part.rows:
             return 0
         return 0 if self._file.was_read(self._column(name).id, group) else size
+
+    def value_bytes(self, name: str) -> int:
+        """Return about how many bytes a value of a column takes in memory, 0 where the part does not tell. The file says
+        it of all but texts that repeat: of them it has codes, and the size of its row groups bounds their bytes."""
+        part = self._part
+        size = part.uncompressed_bytes.get(name, 0) // max(part.rows, 1)
+        if part.inline or part.granules < 2 or self.group_rows[0] >= self._table.granule_rows:
+            return size
+        column = self._columns.get(name)
+        if column is None or not self._file.has_dictionary(column.id):
+            return size
+        return max(size, GROUP_BYTES_MAX // self.group_rows[0])
 
     def has_column(self, name: str) -> bool:
         """Return whether the part holds the column; if not, the caller fills in its default."""

@@ -2,7 +2,7 @@
 facts.
 
 The file is plain Parquet that any reader opens: sorted, row groups of about 65,536 rows (or the
-table's `index_granularity`), statistics, page index and page checksums on, and the part's facts as
+table's `index_granularity`; fewer where values are long, see `row_group_size`), statistics, page index and page checksums on, and the part's facts as
 JSON in the footer under `olapdb.part`.
 """
 
@@ -36,6 +36,7 @@ from olapdb.storage.parquet.row_group_writer import parquet_writer
 from olapdb.storage.part_layout import PartLayout, check_rows, layout_of, own_layout
 from olapdb.storage.part_plan import PartPlan
 from olapdb.storage.projections import PROJECTION_PREFIX, Appended, write_projection
+from olapdb.storage.row_group_size import row_group_rows
 from olapdb.storage.skip_indexes import METADATA_PREFIX, build_index, stored_index
 from olapdb.storage.store import Store, storage_error
 from olapdb.storage.stored_values import compact_form
@@ -82,7 +83,7 @@ def write_part(
     part = make(
         bytes=0,
         path=part_path(table.id, lease_id, part_id),
-        granules=-(-rows.num_rows // row_group_rows(table)),
+        granules=-(-rows.num_rows // row_group_rows(table, rows)),
         codec=plan.codec,
     )
     return StagedPart(_file_part(store, part, layout, rows, plan, threads or cores()))
@@ -116,11 +117,6 @@ def lease_of_path(path: str) -> str:
     """Return the lease under which the file was staged; "" for a name that is not of a part."""
     lease, dash, _ = path.rpartition("/")[2].partition("-")
     return lease if dash else ""
-
-
-def row_group_rows(table: Table) -> int:
-    """Return the number of rows of a row group in files of the table."""
-    return table.granule_rows
 
 
 def _widened(layout: PartLayout, rows: pa.Table) -> pa.Table:
@@ -185,7 +181,7 @@ def _file_part(
         """Write rows, skip indexes and footer as a Parquet file; leave its metadata and checksum in
         `closed`."""
         options = _writer_options(table, shaped, plan.codec)
-        size = row_group_rows(table)
+        size = row_group_rows(table, rows)
         with (
             _concurrently(rows.num_rows, _column_facts, table, rows) as computed_facts,
             parquet_writer(
@@ -201,7 +197,7 @@ def _file_part(
             for index in table.indexes:
                 if index.name in index_values:
                     values = index_values[index.name]
-                    data = build_index(index, values, row_group_rows(table))
+                    data = build_index(index, values, size)
                     place = stored_index(index, table, values.type, writer.write(data), data)
                     writer.add_key_value_metadata({METADATA_PREFIX + index.name: place.to_json()})
             for name, projected in plan.derived.projections.items():
@@ -259,7 +255,7 @@ def _keep_columns(store: Store, path: str, table: Table, rows: pa.Table, *, owne
     cache = store.cache.columns
     if rows.nbytes > cache.shared.bytes_max // WRITTEN_SHARE_MAX:
         return
-    size = row_group_rows(table)
+    size = row_group_rows(table, rows)
     sizes = [min(size, rows.num_rows - start) for start in range(0, rows.num_rows, size)]
     for column in table.stored_columns:
         keys = [ChunkKey(column.id, group, False) for group in range(len(sizes))]

@@ -16,6 +16,7 @@ from olapdb.compute.batches import make_batch, single_chunk
 from olapdb.compute.context import ExecutionContext
 from olapdb.compute.evaluate import evaluate_array
 from olapdb.compute.memory import MemoryAccount
+from olapdb.compute.row_sizes import row_sizes, stretches
 from olapdb.errors import SizesOfArraysDoNotMatch
 from olapdb.functions import default_value
 from olapdb.plan.nodes import ArrayJoin
@@ -29,7 +30,8 @@ BYTES_PER_ROW = 24
 def array_join_batches(
     node: ArrayJoin, child: Iterator[pa.RecordBatch], context: ExecutionContext
 ) -> Iterator[pa.RecordBatch]:
-    """Yield a row for each element, in order, in batches of at most `context.batch_rows`.
+    """Yield a row for each element, in order, in batches of at most `context.batch_rows` rows and about
+    `context.batch_bytes` bytes.
 
     Raises SizesOfArraysDoNotMatch if the arrays of a row differ in length, MemoryLimitExceeded
     where the arrays of a batch are too long.
@@ -42,7 +44,7 @@ def array_join_batches(
 def _join_batch(
     node: ArrayJoin, batch: pa.RecordBatch, context: ExecutionContext, account: MemoryAccount
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the batch with a row for each element of the arrays, in pieces of `batch_rows` rows.
+    """Yield the batch with a row for each element of the arrays, in pieces.
 
     LEFT ARRAY JOIN keeps a row without elements once, with default values.
     """
@@ -63,11 +65,10 @@ def _join_batch(
     else:
         positions = None
     ends = np.cumsum(counts)
-    total = int(ends[-1]) if len(ends) else 0
     kept_columns = [single_chunk(batch.column(f.name)) for f in node.kept]
-    for start in range(0, total, context.batch_rows):
+    kept_sizes = row_sizes(kept_columns, batch.num_rows)
+    for start, stop in _pieces(kept_sizes, elements, counts, positions, context):
         context.check()
-        stop = min(start + context.batch_rows, total)
         rows = from_numpy(_row_numbers(ends, counts, start, stop))
         columns = [column.take(rows) for column in kept_columns]
         if positions is None:
@@ -76,6 +77,29 @@ def _join_batch(
             chosen = from_numpy(positions[start:stop])
             columns += [column.take(chosen) for column in elements]
         yield make_batch(columns, node.schema, stop - start)
+
+
+def _pieces(
+    kept_sizes: np.ndarray,
+    elements: Sequence[pa.Array],
+    counts: np.ndarray,
+    positions: np.ndarray | None,
+    context: ExecutionContext,
+) -> Iterator[tuple[int, int]]:
+    """Yield (start, stop) of the rows of the answer to make at once. `kept_sizes` are the bytes of the kept columns of
+    each input row, `counts` the numbers of rows made of it, `positions` those of the elements of the answer (None: in
+    their order)."""
+    total = int(counts.sum())
+    length = len(elements[0])
+    element_sizes = row_sizes(elements, length)
+    largest = int(kept_sizes.max(initial=0)) + int(element_sizes.max(initial=0))
+    if largest * min(context.batch_rows, total) <= context.batch_bytes:
+        for start in range(0, total, context.batch_rows):
+            yield start, min(start + context.batch_rows, total)
+        return
+    own = element_sizes if positions is None else element_sizes[positions]
+    sizes = np.repeat(kept_sizes, counts) + own
+    yield from stretches(sizes, context.batch_rows, context.batch_bytes)
 
 
 def _common_counts(arrays: Sequence[pa.Array]) -> np.ndarray:

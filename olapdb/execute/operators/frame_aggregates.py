@@ -68,6 +68,24 @@ def aggregate_over(aggregate: Aggregate, arguments: Sequence[pa.Array], frames: 
     return pa.concat_arrays(pieces).take(from_numpy(row_frames))
 
 
+def frame_states(aggregate: Aggregate, arguments: Sequence[pa.Array], frames: Frames) -> pa.Array:
+    """Return the aggregate's state over each row's frame, of `state_type.arrow`, shape (rows,); at least one row."""
+    starts, ends, row_frames = _distinct_frames(frames)
+    states = _by_running_sums(aggregate, arguments, starts, ends)
+    if states is None and library() is not None:
+        states = _by_kernels(aggregate, arguments, starts, ends)
+    if states is None:
+        tree = _StateTree.of(aggregate, arguments, frames.rows)
+        pieces = range(0, len(starts), FRAMES_AT_ONCE)
+        states = pa.concat_arrays(
+            [
+                tree.merge(starts[at : at + FRAMES_AT_ONCE], ends[at : at + FRAMES_AT_ONCE])
+                for at in pieces
+            ]
+        )
+    return states if len(starts) == frames.rows else states.take(from_numpy(row_frames))
+
+
 def _distinct_frames(frames: Frames) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Merge equal frames of neighbouring rows; return (starts, ends, frame number of each row)."""
     starts, ends = frames.starts, frames.ends

@@ -127,12 +127,16 @@ def _pairs(
     is for tasks of which few rows remain: left rows of several tasks are then joined to one chunk and looked up at
     once."""
 
+    # A thread holds all pairs of a chunk of a stage; others come a batch at a time.
+    in_stage = joiner.has_few_pairs and not gathers
+
     def chunks(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield left rows, as many at a time as are looked up together."""
         for chunk in _chunks(rows, node, joiner.left_chunk_rows, context):
-            yield from cut(chunk, context.batch_rows)
+            rows_max = joiner.left_rows_max(chunk) if in_stage else context.batch_rows
+            yield from cut(chunk, min(context.batch_rows, rows_max))
 
-    if joiner.has_few_pairs and not gathers:
+    if in_stage:
         return Stage(context, joiner.pairs, left, gather=chunks)
     return _streamed(joiner, chunks(left), context)
 
@@ -243,13 +247,14 @@ def _build(
 def _chunks(
     left: Iterator[pa.RecordBatch], node: Join, rows_min: int, context: ExecutionContext
 ) -> Iterator[pa.RecordBatch]:
-    """Yield left batches, concatenated until each has `rows_min` rows; the last may have fewer.
+    """Yield left batches, concatenated until each has `rows_min` rows or about `context.batch_bytes` bytes; the last may
+    have fewer.
 
     In queries, and no view, tiny batches are concatenated anyway: those that filters leave of large ones."""
     if context.join_filters:
         rows_min = max(rows_min, tuning.JOINED_CHUNK_ROWS_MIN)
     batches: list[pa.RecordBatch] = []
-    rows = 0
+    rows = nbytes = 0
     for batch in left:
         context.check()
         if not batch.num_rows:
@@ -258,9 +263,9 @@ def _chunks(
             yield batch
             continue
         batches.append(restored(batch, node.left.schema))
-        rows += batch.num_rows
-        if rows >= rows_min:
+        rows, nbytes = rows + batch.num_rows, nbytes + batches[-1].nbytes
+        if rows >= rows_min or nbytes >= context.batch_bytes:
             yield single_batch(table_of(batches, node.left.schema))
-            batches, rows = [], 0
+            batches, rows, nbytes = [], 0, 0
     if batches:
         yield single_batch(table_of(batches, node.left.schema))

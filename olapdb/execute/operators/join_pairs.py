@@ -19,6 +19,7 @@ from olapdb.compute.context import ExecutionContext
 from olapdb.compute.evaluate import evaluate_array, evaluate_predicate
 from olapdb.compute.group_codes import factorise
 from olapdb.compute.hash_table import Lookup
+from olapdb.compute.row_sizes import stretches, uneven_row_sizes
 from olapdb.config import tuning
 from olapdb.errors import InternalError
 from olapdb.execute.operators.join_outputs import Wanted, may_be_narrowed
@@ -35,9 +36,10 @@ from olapdb.types.arrow_values import from_numpy
 LEFT_ROWS_MAX = 1_048_576
 """Left batches are concatenated up to this, where each lookup passes over all keys of the right
 side."""
-PAIRS_BYTES = 1 << 26
-"""About the most bytes of a batch of pairs, where rows are wide."""
-PAIRS_MIN = 1_024
+
+
+_BATCHES_OF_PAIRS = 4
+"""A thread holds about so many batches of pairs of the left rows that it looks up at once."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,8 @@ class Joiner:
         self._left_fields, _ = sides(node)
         self._right = right
         self._right_width: int = right.nbytes // max(right_rows, 1)
+        self._right_sizes = uneven_row_sizes(right, context.batch_rows, context.batch_bytes)
+        """The bytes of each right row if the average would mislead, else None."""
         self._keeps_left = node.kind in ("LEFT", "FULL")
         self._keeps_right = node.kind in ("RIGHT", "FULL")
         self._is_any = node.strictness == "ANY"
@@ -101,7 +105,8 @@ class Joiner:
         self.stateful = self._keeps_right or uses_codes
         """Whether the pairs of a row depend on earlier rows."""
         self._single: SinglePartners | None = None
-        if node.residual is None and not self.stateful and node.strictness not in ("SEMI", "ANTI"):
+        is_plain = node.residual is None and node.strictness not in ("SEMI", "ANTI")
+        if is_plain and not self.stateful and self._right_sizes is None:
             extra = right_rows if self._keeps_left else None
             self._single = SinglePartners.of(lookup, right, extra, takes_one=self._takes_one)
         if self._single is not None:
@@ -119,6 +124,12 @@ class Joiner:
         if not self.lookup.rescans_for_each_batch:
             return 1
         return min(LEFT_ROWS_MAX, self._no_partner // 4)
+
+    def left_rows_max(self, left: pa.RecordBatch) -> int:
+        """Return how many rows of a left chunk to look up at once, one at least: a thread holds all their pairs."""
+        partners = max(self._no_partner // max(self.lookup.count, 1), 1)
+        width: int = self._right_width + left.nbytes // max(left.num_rows, 1) + 1
+        return max(_BATCHES_OF_PAIRS * self._context.batch_bytes // (width * partners), 1)
 
     @cached_property
     def has_few_pairs(self) -> bool:
@@ -152,7 +163,7 @@ class Joiner:
         ):
             return Matches(left, codes, codes, [], self._rows_of_single(self._single, left, codes))
         sizes = self._sizes(codes)
-        matches = Matches(left, codes, sizes, list(self._pieces(left, sizes)))
+        matches = Matches(left, codes, sizes, list(self._pieces(left, codes, sizes)))
         if self._node.strictness in ("SEMI", "ANTI"):
             return Matches(left, codes, sizes, [], self._semi(matches))
         if len(matches.pieces) == 1 and not self._is_long(matches, matches.pieces[0]):
@@ -220,31 +231,76 @@ class Joiner:
     def _pairs_max(self, left: pa.RecordBatch) -> int:
         """Return how many pairs a piece may have, by the average bytes of a joined row."""
         width: int = self._right_width + left.nbytes // max(left.num_rows, 1) + 1
-        return min(self._context.batch_rows, max(PAIRS_BYTES // width, PAIRS_MIN))
+        return min(self._context.batch_rows, max(self._context.batch_bytes // width, 1))
 
-    def _pieces(self, left: pa.RecordBatch, sizes: np.ndarray) -> Iterator[tuple[int, int]]:
+    def _pieces(
+        self, left: pa.RecordBatch, codes: np.ndarray, sizes: np.ndarray
+    ) -> Iterator[tuple[int, int]]:
         """Yield (start, stop) of consecutive left rows whose pairs fit a batch; one row at least.
 
-        `sizes[i]` is the number of right rows with the key of left row i.
+        `codes[i]` is the code of left row i, `sizes[i]` the number of right rows with it.
         """
         pairs_max = self._pairs_max(left)
-        has_one_each = self.lookup.starts is None or self._takes_one
+        has_one_each = self._right_sizes is None and (self.lookup.starts is None or self._takes_one)
         if has_one_each and 0 < len(sizes) <= min(pairs_max, self._context.batch_rows):
             yield 0, len(sizes)
             return
         totals = np.cumsum(np.maximum(sizes, 1) if self._keeps_left else sizes)
+        pair_bytes = self._pair_bytes(left, codes, sizes)
+        total_bytes = None if pair_bytes is None else np.cumsum(pair_bytes)
         start = 0
         while start < len(sizes):
             done = totals[start - 1] if start else 0
             stop = int(np.searchsorted(totals, done + pairs_max, side="right"))
+            if total_bytes is not None:
+                limit = self._context.batch_bytes + (int(total_bytes[start - 1]) if start else 0)
+                stop = min(stop, int(np.searchsorted(total_bytes, limit, side="right")))
             stop = min(max(stop, start + 1), start + self._context.batch_rows, len(sizes))
             yield start, stop
             start = stop
 
+    def _pair_bytes(
+        self, left: pa.RecordBatch, codes: np.ndarray, sizes: np.ndarray
+    ) -> np.ndarray | None:
+        """Return the bytes of the pairs of each left row, int64; None where all of them are about average."""
+        context, left_sizes = self._context, None
+        if sizes.max(initial=0) > 1:
+            left_sizes = uneven_row_sizes(left, context.batch_rows, context.batch_bytes)
+        if left_sizes is None and self._right_sizes is None:
+            return None
+        own = left.nbytes // max(left.num_rows, 1) if left_sizes is None else left_sizes
+        pair_bytes: np.ndarray = sizes * own
+        if self._right_sizes is None:
+            pair_bytes += sizes * self._right_width
+        else:
+            of_codes = self._bytes_of_codes[np.maximum(codes, 0)]
+            pair_bytes += np.where(codes >= 0, of_codes, 0)
+        return pair_bytes
+
+    @cached_property
+    def _bytes_of_codes(self) -> np.ndarray:
+        """The bytes of the right rows of each code, or of the first one where the join takes one; int64."""
+        lookup = self.lookup
+        if not lookup.count or self._right_sizes is None:
+            return np.zeros(1, np.int64)
+        assert lookup.order is not None
+        in_order: np.ndarray = self._right_sizes[lookup.order]
+        if lookup.starts is None:
+            return in_order
+        first: np.ndarray = in_order[lookup.starts[:-1]]
+        if self._takes_one:
+            return first
+        return np.diff(np.concatenate([[0], np.cumsum(in_order)])[lookup.starts])
+
     def _is_long(self, matches: Matches, piece: tuple[int, int]) -> bool:
         """Return whether a piece is one row with more pairs than a batch should have."""
         start, stop = piece
-        return stop == start + 1 and int(matches.sizes[start]) > self._pairs_max(matches.left)
+        if stop > start + 1 or int(matches.sizes[start]) <= 1:
+            return False
+        codes, sizes = matches.codes[start:stop], matches.sizes[start:stop]
+        pair_bytes = self._pair_bytes(matches.left.slice(start, 1), codes, sizes)
+        is_wide = pair_bytes is not None and int(pair_bytes[0]) > self._context.batch_bytes
+        return is_wide or int(sizes[0]) > self._pairs_max(matches.left)
 
     def _short_pieces(
         self, matches: Matches, pieces: Sequence[tuple[int, int]]
@@ -346,10 +402,15 @@ class Joiner:
 
     def _candidates_of_row(self, matches: Matches, row: int) -> Iterator[Pairs]:
         """Yield one left row with every right row of its key, about a batch of pairs at a time."""
-        step = self._pairs_max(matches.left)
-        code = matches.codes[row : row + 1]
-        for first in range(0, int(matches.sizes[row]), step):
-            within = np.arange(first, min(first + step, int(matches.sizes[row])))
+        left, code = matches.left.slice(row, 1), matches.codes[row : row + 1]
+        count, step = int(matches.sizes[row]), self._pairs_max(left)
+        pieces = iter([(first, min(first + step, count)) for first in range(0, count, step)])
+        if self._right_sizes is not None:
+            partners = self._partners(np.repeat(code, count), np.arange(count))
+            pair_sizes = self._right_sizes[partners] + left.nbytes
+            pieces = stretches(pair_sizes, self._context.batch_rows, self._context.batch_bytes)
+        for first, stop in pieces:
+            within = np.arange(first, stop)
             codes = np.repeat(code, len(within))
             yield Pairs(np.full(len(within), row), self._partners(codes, within))
 

@@ -10,7 +10,7 @@ best values are read first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -27,6 +27,7 @@ from olapdb.execute.operators.part_scan import (
     TASK_ROW,
     Source,
     Task,
+    bytes_of_values,
     joined_tasks,
     narrowed,
     read_rows,
@@ -35,6 +36,7 @@ from olapdb.execute.operators.project import project_batches
 from olapdb.execute.operators.running_bound import RunningBound
 from olapdb.execute.operators.scan import TaskReader, scan_conditions, scan_tasks
 from olapdb.execute.operators.sort import not_after, nth_value, order_columns, sort_batches
+from olapdb.execute.pruning.granule_selection import live_parts
 from olapdb.execute.pruning.interval_analysis import ValueInterval, interval_of_bounds
 from olapdb.functions.kernels.columns import from_values
 from olapdb.model.columns import PartColumns
@@ -44,6 +46,12 @@ from olapdb.plan.nodes import Limit, Project, Scan, Sort, SortKey
 from olapdb.records import dataclass
 from olapdb.types import UINT64
 from olapdb.types.arrow_values import from_numpy, to_numpy
+
+_SHARES_OF_ROWS = 32
+"""The part of the memory that some rows of the answer may take."""
+
+_SHARES_OF_KEYS = 8
+"""The part of the memory that the keys of the answer's rows may take."""
 
 TASK_BITS = 32
 """The bits of an address below the task's number: the position in the task."""
@@ -66,6 +74,9 @@ def late_top_batches(node: Sort, context: ExecutionContext) -> Iterator[pa.Recor
         return None
     if not all(is_repeatable(key.expression) for key in keys):
         return None
+    used = frozenset().union(*(columns_of(key.expression) for key in keys))
+    if not _fit_memory(node.limit, scan, used, context):
+        return None  # the operators that do without can spill
     context.runs_within(node, scan, *(() if project is None else (project,)))
     context.note(node, "Late rows: other columns are read for the rows of the answer alone")
     rows = _top_rows(keys, node.limit, scan, context)
@@ -83,6 +94,15 @@ def late_limit_batches(node: Limit, context: ExecutionContext) -> Iterator[pa.Re
     context.runs_within(node, scan)
     context.note(node, "Late rows: other columns are read for the rows of the answer alone")
     return _limited_rows(node, scan, context)
+
+
+def _fit_memory(rows: int, scan: Scan, used: Collection[str], context: ExecutionContext) -> bool:
+    """Return whether memory takes so many rows of the scan's columns in `used`, as far as the catalog tells."""
+    names = [column for unique, column in scan.columns if unique in used]
+    parts = live_parts(scan, context)
+    total = sum(part.uncompressed_bytes.get(name, 0) for part in parts for name in names)
+    row_bytes = total // max(sum(part.rows for part in parts), 1)
+    return rows * row_bytes <= context.memory.available_bytes // _SHARES_OF_KEYS
 
 
 def _inlined(key: Expression, expressions: dict[str, Expression]) -> Expression:
@@ -363,13 +383,26 @@ def _completed(
     ]
     with context.memory.account("LIMIT") as account:
         account.grow(rows.nbytes)
-        columns = {name: rows.column(name) for name in rows.schema.names}
-        if others:
-            addresses = to_numpy(rows.column(TASK_ROW))
-            fetched = _fetch(addresses, others, scan, tasks, context, account)
-            columns.update((name, fetched.column(name)) for name in fetched.schema.names)
-        arrays = [columns[unique] for unique, _ in scan.columns]
-        yield from cut(make_batch(arrays, scan.schema, rows.num_rows), context.batch_rows)
+        for some in cut(rows, _rows_at_once(others, tasks, context)):
+            held_bytes = account.held_bytes
+            columns = {name: some.column(name) for name in some.schema.names}
+            if others:
+                addresses = to_numpy(some.column(TASK_ROW))
+                fetched = _fetch(addresses, others, scan, tasks, context, account)
+                columns.update((name, fetched.column(name)) for name in fetched.schema.names)
+            arrays = [columns[unique] for unique, _ in scan.columns]
+            yield from cut(make_batch(arrays, scan.schema, some.num_rows), context.batch_rows)
+            account.set(held_bytes)
+
+
+def _rows_at_once(
+    sources: Sequence[Source], tasks: Sequence[Task], context: ExecutionContext
+) -> int:
+    """Return how many rows of the answer to read columns for at once, one at least: those that memory takes twice, in
+    the order of the table and in that of the answer."""
+    parts = {id(p.selection.part): p.selection for task in tasks for p in task}
+    row_bytes = sum(bytes_of_values(source, list(parts.values())) for source in sources)
+    return max(context.memory.available_bytes // (_SHARES_OF_ROWS * max(row_bytes, 1)), 1)
 
 
 def _fetch(

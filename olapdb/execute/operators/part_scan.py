@@ -20,6 +20,7 @@ from olapdb.functions.kernels.decimal_width import has_short_form, is_short, len
 from olapdb.model.schema import Table
 from olapdb.records import dataclass
 from olapdb.storage.column_chunks import window_groups
+from olapdb.storage.row_group_size import GROUP_BYTES_MAX
 from olapdb.types import DataType
 from olapdb.types.arrow_values import from_numpy, scalar_of
 
@@ -60,10 +61,9 @@ _TASKS_PER_THREAD_MAX = 4
 _SECOND_TASK_FACTOR = 4
 """The second task of a chain has at most so many times the rows of the first one: both tell what a row costs."""
 
-_SHARES_OF_LIMIT = 16
-"""The part of the query's memory that the rows of a task may take, for each thread."""
-
 _VARIABLE_BYTES = 32
+_CODED_TEXT_BYTES_MAX = 128
+"""Longer texts seldom repeat, so that they come as they are where codes are asked for."""
 _CODE_BYTES = 4
 _SHORT_DECIMAL_BYTES = 8
 
@@ -85,18 +85,15 @@ def tasks_of(
     without `judged`, which lets the first one tell what rows cost. `row_bytes` is the size of a row of the columns that
     are read. A task has pieces of several parts only where these are small: reading them together copies them."""
     total_rows = sum(sum(part.group_rows) for part in parts)
-    bytes_max = tuning.LARGE_TASK_BYTES
-    if in_chain and context.memory.limit_bytes:  # what is made of tasks that wait is not accounted
-        bytes_max = min(
-            bytes_max, context.memory.limit_bytes // (_SHARES_OF_LIMIT * context.threads)
-        )
+    rows_of_bytes = max(context.batch_bytes // max(row_bytes, 1), 1)
     rows_max = min(
         tuning.LARGE_TASK_ROWS,
         tuning.LARGE_TASK_ROWS if rows_max is None else rows_max,
-        bytes_max // max(row_bytes, 1),
+        rows_of_bytes,
         total_rows // (tuning.TASKS_PER_THREAD_MIN * context.threads),
     )
-    size = _TaskSize(rows_max, total_rows, context.threads, grow=not in_chain, judged=judged)
+    least = min(tuning.TASK_ROWS, rows_of_bytes)
+    size = _TaskSize(rows_max, least, total_rows, context.threads, grow=not in_chain, judged=judged)
     task: list[Piece] = []
     rows = 0
     for piece in (piece for part in parts for piece in _pieces(part, size)):
@@ -132,12 +129,14 @@ def has_much_to_decode(tasks: Sequence[Task], sources: Sequence[Source]) -> bool
 
 
 def joined_tasks(tasks: Sequence[Task]) -> list[Task]:
-    """Return tasks for a thread that does all of them: neighbours in one part together, up to LARGE_TASK_ROWS. Threads
-    need tasks for each, and each task has its own cost."""
+    """Return tasks for a thread that does all of them: neighbours in one part together, up to LARGE_TASK_ROWS, and to a
+    few times the rows of the largest task. Threads need tasks for each, and each task has its own cost."""
     joined: list[Task] = []
+    largest = max((sum(piece.rows for piece in task) for task in tasks), default=0)
+    rows_max = min(tuning.LARGE_TASK_ROWS, _TASKS_PER_THREAD_MAX * largest)
     for task in tasks:
         both = _joined_pieces(joined[-1], task) if joined else None
-        if both is not None and both.rows <= tuning.LARGE_TASK_ROWS:
+        if both is not None and both.rows <= rows_max:
             joined[-1] = (both,)
         else:
             joined.append(task)
@@ -167,9 +166,9 @@ class _TaskSize:
     but the first have the most, and the last ones a share of what is left, so that threads end at the same time."""
 
     def __init__(
-        self, rows_max: int, total_rows: int, threads: int, *, grow: bool, judged: bool
+        self, rows_max: int, least: int, total_rows: int, threads: int, *, grow: bool, judged: bool
     ) -> None:
-        self.rows = tuning.TASK_ROWS if judged else max(rows_max, tuning.TASK_ROWS)
+        self.rows = least if judged else max(rows_max, least)
         self.left = total_rows
         self._rows_max = rows_max
         self._least = min(rows_max, total_rows // (_TASKS_PER_THREAD_MAX * threads))
@@ -203,6 +202,24 @@ def bytes_of_row(sizes: Mapping[str, int], first: Collection[str]) -> int:
     return read + (sum(sizes.values()) - read) // tuning.LATE_TASK_FACTOR
 
 
+def bytes_of_values(
+    source: Source, parts: Sequence[PartSelection], *, compact: bool = False
+) -> int:
+    """Return the size of a value of a column in memory, as `bytes_of_value` guesses it, or more where parts say that
+    values are long: the average of all parts, or that of a large one with longer values."""
+    guess = bytes_of_value(source.type, compact=compact)
+    if has_one_size(source.type.arrow):
+        return guess
+    rows, total, largest = 1, 0, 0
+    for part in parts:
+        size = part.reader.value_bytes(source.name)
+        rows, total = rows + part.part.rows, total + size * part.part.rows
+        if size > largest and size * part.part.rows > GROUP_BYTES_MAX:
+            largest = size
+    known = max(largest, total // rows)
+    return guess if compact and known <= _CODED_TEXT_BYTES_MAX else max(guess, known)
+
+
 def bytes_of_value(data_type: DataType, *, compact: bool = False) -> int:
     """Return the size of a value in memory, of texts and nested values a guess; of texts in `compact` form that
     of a code."""
@@ -211,9 +228,14 @@ def bytes_of_value(data_type: DataType, *, compact: bool = False) -> int:
         return _SHORT_DECIMAL_BYTES
     if compact and pa.types.is_string(arrow):
         return _CODE_BYTES
-    if pa.types.is_primitive(arrow) or pa.types.is_fixed_size_binary(arrow):
+    if has_one_size(arrow):
         return max(int(arrow.bit_width) // 8, 1)
     return _VARIABLE_BYTES
+
+
+def has_one_size(arrow: pa.DataType) -> bool:
+    """Return whether all values of a type take the same number of bytes."""
+    return bool(pa.types.is_primitive(arrow) or pa.types.is_fixed_size_binary(arrow))
 
 
 def _pieces(part: PartSelection, size: _TaskSize) -> Iterator[Piece]:
@@ -333,7 +355,8 @@ def read_task(
     batch = pa.RecordBatch.from_arrays(arrays, names=[source.unique for source in sources])
     if batch.num_rows != rows:
         raise InternalError(f"{batch.num_rows} rows were read where the parts have {rows}.")
-    context.count_read(0, sum(map(bytes_of_rows, arrays)))
+    stored = (a for a, s in zip(arrays, sources, strict=True) if s.name != TASK_ROW)
+    context.count_read(0, sum(map(bytes_of_rows, stored)))
     return batch
 
 

@@ -31,7 +31,7 @@ from olapdb.execute.operators.part_scan import (
     Source,
     Task,
     bytes_of_row,
-    bytes_of_value,
+    bytes_of_values,
     has_much_to_decode,
     joined_tasks,
     read_rows,
@@ -183,7 +183,7 @@ def scan_tasks(
     granules = sum(p.granules for p in chosen)
     context.count_partitions({selection.part.partition_id for selection in chosen})
     context.count_selection(node, (total, len(chosen)), (granules_total, granules))
-    row_bytes = _row_bytes(node, sources, compact, context)
+    row_bytes = _row_bytes(node, sources, compact, chosen, context)
     rows = sum(sum(selection.group_rows) for selection in chosen)
     is_known = in_chain and context.is_long(_cost_key(node), rows) is not None
     unread_rows = _rows_of_unread_texts(node, sources, chosen)
@@ -237,12 +237,16 @@ def _rows_of_unread_texts(
 
 
 def _row_bytes(
-    node: Scan, sources: Sequence[Source], compact: Collection[str], context: ExecutionContext
+    node: Scan,
+    sources: Sequence[Source],
+    compact: Collection[str],
+    chosen: Sequence[PartSelection],
+    context: ExecutionContext,
 ) -> int:
     """Return about how many bytes a row of a scan's tasks takes in memory, texts in `compact` as codes.
 
     The keys of a join are looked up before other conditions only where few rows are expected to remain."""
-    sizes = {s.unique: bytes_of_value(s.type, compact=s.unique in compact) for s in sources}
+    sizes = {s.unique: bytes_of_values(s, chosen, compact=s.unique in compact) for s in sources}
     first = node.prewhere
     if not isinstance(first, InSubquery) or first.number not in context.subqueries:
         return sum(sizes.values())

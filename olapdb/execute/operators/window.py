@@ -1,17 +1,20 @@
 """Window functions: all rows are held and sorted once by partition and order.
 
-Past the memory they are sorted on disk; then some whole partitions are held at a time."""
+Past the memory they are sorted on disk; then some whole partitions are held at a time, or some rows of one that is too
+large (`window_streams.py`)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from olapdb.compute.batches import cut, make_batch, take_rows
+from olapdb.compute.batches import cut, make_batch, single_batch, table_of, take_rows
 from olapdb.compute.context import ExecutionContext
+from olapdb.compute.evaluate import evaluate_array
 from olapdb.compute.memory import MemoryAccount
 from olapdb.compute.ordering import OrderColumn, equal_to_previous, sort_indices
 from olapdb.compute.row_buffer import RowBuffer, evaluate_in_batches
@@ -21,13 +24,21 @@ from olapdb.execute.operators.frames import partitions_and_peers, with_frame
 from olapdb.execute.operators.row_limits import limited
 from olapdb.execute.spill.sorter import SORT_BYTES_PER_ROW, Sorter
 from olapdb.functions.window_definitions import Frames, WindowFunction
+from olapdb.lazy import LazyModule
 from olapdb.plan.expressions import WindowCall
 from olapdb.plan.nodes import SortKey, Window
+
+if TYPE_CHECKING:
+    from olapdb.execute.spill import window_streams
+else:
+    window_streams = LazyModule("olapdb.execute.spill.window_streams")
 
 FRAME_BYTES_PER_ROW = 6 * 8
 """The bounds of partitions, peers and frames."""
 VALUE_BYTES = 16
 """About the bytes of a call's value."""
+STREAMED_SHARE = 2
+"""A partition whose rows need more than this part of the memory is streamed."""
 PIECE_BYTES = 1 << 22
 """Sort and frame partitions that were read back together up to about so many bytes."""
 
@@ -37,7 +48,7 @@ def window_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the child's rows, sorted by partition and order, with a column for each call.
 
-    Raises MemoryLimitExceeded if the rows of one partition need too much memory."""
+    Raises MemoryLimitExceeded if the rows of one partition need too much memory and cannot be streamed."""
     keys = (*(SortKey(e) for e in node.partition_by), *node.order_by)
     with (
         context.memory.account("window functions") as account,
@@ -48,39 +59,44 @@ def window_batches(
         for batch in limited(child, "max_rows_to_sort", context) if keys else child:
             context.check()
             sorter.add(batch)
-        pieces: Iterator[pa.RecordBatch]
         if sorter.spilled:
-            pieces = _whole_partitions(node, sorter.sorted(), context, account)
+            yield from _spilled(node, sorter.sorted(), context, account)
         elif sorter.rows:
-            account, pieces = sorter_account, iter((sorter.unsorted(),))
-        else:
-            return
-        for rows in pieces:
-            held_bytes = account.held_bytes
-            result = _with_calls(rows, node, context, account)
-            for start in range(0, result.num_rows, context.batch_rows):
-                context.check()
-                yield result.slice(start, context.batch_rows)
-            account.set(held_bytes)
+            yield from _results(node, sorter.unsorted(), context, sorter_account)
 
 
-def _whole_partitions(
+def _results(
+    node: Window, rows: pa.RecordBatch, context: ExecutionContext, account: MemoryAccount
+) -> Iterator[pa.RecordBatch]:
+    """Yield rows of whole partitions, sorted, with the columns of the calls."""
+    held_bytes = account.held_bytes
+    result = _with_calls(rows, node, context, account)
+    for start in range(0, result.num_rows, context.batch_rows):
+        context.check()
+        yield result.slice(start, context.batch_rows)
+    account.set(held_bytes)
+
+
+def _spilled(
     node: Window,
     batches: Iterator[pa.RecordBatch],
     context: ExecutionContext,
     account: MemoryAccount,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield sorted rows so that each partition is in one batch, several partitions in each.
+    """Yield the rows of sorted batches with the columns of the calls: some whole partitions at a time, and those that are
+    too large for memory by a stream of their rows, where the calls can be computed so.
 
-    The account counts the rows of the batch and of the partition that has begun."""
+    The account counts the rows at work and those of the partition that has begun."""
     buffer = RowBuffer(node.child.schema, account)
     row_bytes = SORT_BYTES_PER_ROW + FRAME_BYTES_PER_ROW + VALUE_BYTES * len(node.calls)
     rows_max = max(account.available_bytes // PIECES_OF_MEMORY // row_bytes, 1)
+    may_stream = window_streams.may_stream(node)
     enough_bytes, enough_rows = PIECE_BYTES, rows_max
-    for batch in chain.from_iterable(cut(rows, rows_max) for rows in batches):
+    rest: list[pa.RecordBatch] = []
+    source = chain.from_iterable(cut(rows, rows_max) for rows in batches)
+    while (batch := rest.pop() if rest else next(source, None)) is not None:
         buffer.add(batch)
-        is_small = buffer.nbytes < enough_bytes and buffer.rows < enough_rows
-        if is_small or not node.partition_by:
+        if buffer.nbytes < enough_bytes and buffer.rows < enough_rows:
             continue
         rows = buffer.concatenate()
         keys = [evaluate_in_batches(e, rows, context, account) for e in node.partition_by]
@@ -88,13 +104,52 @@ def _whole_partitions(
         last_start = int(np.flatnonzero(is_first)[-1])
         account.set(rows.nbytes)
         if last_start:
-            yield rows.slice(0, last_start)
+            yield from _results(node, rows.slice(0, last_start), context, account)
         account.set(0)
-        buffer.add(rows.slice(last_start))
+        rows = rows.slice(last_start)
+        needed_bytes = 3 * rows.nbytes + rows.num_rows * row_bytes
+        if may_stream and needed_bytes > account.available_bytes // STREAMED_SHARE:
+            stream = window_streams.PartitionStream(node, context, account, rows_max)
+            yield from stream.results(_partition(node, rows, source, context, rest))
+            enough_bytes, enough_rows = PIECE_BYTES, rows_max
+            continue
+        buffer.add(rows)
         enough_bytes = max(PIECE_BYTES, 2 * buffer.nbytes)
         enough_rows = max(rows_max, 2 * buffer.rows)
+        if may_stream:  # before memory ends
+            share = account.available_bytes // STREAMED_SHARE
+            enough_bytes = min(enough_bytes, max(share // 3, buffer.nbytes + 1))
+            enough_rows = min(enough_rows, max(share // row_bytes, buffer.rows + 1))
     if buffer.rows:
-        yield buffer.concatenate()
+        rows = buffer.concatenate()
+        yield from _results(node, rows, context, account)
+
+
+def _partition(
+    node: Window,
+    first: pa.RecordBatch,
+    source: Iterator[pa.RecordBatch],
+    context: ExecutionContext,
+    rest: list[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of the partition of which `first` are the first rows; put those of the next partition that were read
+    with them into `rest`."""
+    yield first
+    last = first.slice(first.num_rows - 1)
+    for batch in source:
+        joined = single_batch(table_of([last, batch], node.child.schema))
+        keys = [
+            evaluate_array(e, joined, context.environment, context.subqueries)
+            for e in node.partition_by
+        ]
+        is_same = equal_to_previous(keys, joined.num_rows)[1:]
+        count = len(is_same) if is_same.all() else int(np.argmin(is_same))
+        if count:
+            yield batch.slice(0, count)
+        if count < batch.num_rows:
+            rest.append(batch.slice(count))
+            return
+        last = batch.slice(batch.num_rows - 1)
 
 
 def _with_calls(

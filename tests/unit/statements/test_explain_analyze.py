@@ -102,6 +102,13 @@ def test_nodes_of_a_late_read_say_where_they_run(warehouse) -> None:
     assert any(fact.startswith("Late rows") for fact in below(lines, "Sorting"))
 
 
+def test_bytes_of_a_late_read_are_those_of_stored_columns(warehouse) -> None:
+    """Addresses of rows are computed, not read."""
+    cursor = warehouse.execute("SELECT id FROM events ORDER BY id DESC LIMIT 1")
+    assert cursor.fetchall() == [(ROWS - 1,)]
+    assert cursor.statistics.bytes_read == 4 * cursor.statistics.rows_read > 0
+
+
 def test_subqueries_are_measured_too(warehouse) -> None:
     query = "SELECT count() FROM events WHERE kind IN (SELECT kind FROM kinds)"
     lines = explained(warehouse, "ANALYZE", query)

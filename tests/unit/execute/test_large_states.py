@@ -1,0 +1,155 @@
+"""One window partition, and the distinct values of one count, that memory does not take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+import olapdb
+from olapdb.dbapi.connection import Connection
+from olapdb.errors import MemoryLimitExceeded
+
+pytestmark = pytest.mark.feature("settings")
+
+ROWS = 60_000
+LIMITED = {"max_memory_usage": 4_000_000, "max_threads": 2}
+OPERATIONS = ("group_by", "sort", "join", "distinct")
+SPILLING = {
+    "max_block_size": 2_000,
+    **{f"max_bytes_before_external_{operation}": 10_000 for operation in OPERATIONS},
+}
+
+
+@pytest.fixture(scope="module")
+def connection() -> Iterator[Connection]:
+    """Connect to a warehouse with a table of which partition 0 has nine tenths of the rows."""
+    with olapdb.connect() as connection:
+        connection.execute(
+            "CREATE TABLE t ENGINE = MergeTree ORDER BY k AS SELECT number AS k,"
+            " if(number % 10 = 0, 1 + number % 3, 0) AS p, toInt64(intHash32(number) % 1000) - 500 AS v,"
+            f" intHash32(number) % {ROWS // 3} AS o, toString(number % 1000) AS s,"
+            f" if(number % 7 = 0, NULL, number % 5) AS c FROM numbers({ROWS})"
+        )
+        yield connection
+
+
+def run(connection: Connection, sql: str, settings: Mapping[str, object]) -> tuple[list[str], int]:
+    """Return the rows as text, and the bytes that were spilled."""
+    given = ", ".join(f"{name} = {value}" for name, value in settings.items())
+    with connection.cursor() as cursor:
+        cursor.execute(f"{sql} SETTINGS {given}")
+        rows = [repr(row) for row in cursor.fetchall()]
+        assert cursor.statistics.memory_peak_bytes <= int(
+            str(settings.get("max_memory_usage", 1 << 40))
+        )
+        return rows, cursor.statistics.spilled_bytes
+
+
+def check(connection: Connection, sql: str) -> None:
+    """Assert that the query answers the same from disk."""
+    expected, nothing = run(connection, sql, {"max_threads": 2})
+    rows, spilled_bytes = run(connection, sql, LIMITED)
+    assert nothing == 0
+    assert spilled_bytes > 0
+    assert rows == expected
+
+
+IN_ORDER = "PARTITION BY p ORDER BY o, k"
+CALLS = (
+    f"row_number() OVER ({IN_ORDER})",
+    "rank() OVER (PARTITION BY p ORDER BY o), dense_rank() OVER (PARTITION BY p ORDER BY o)",
+    "sum(v) OVER (PARTITION BY p ORDER BY o), count() OVER (PARTITION BY p ORDER BY o DESC)",
+    f"max(v) OVER ({IN_ORDER}), min(s) OVER ({IN_ORDER})",
+    f"uniqExact(c) OVER ({IN_ORDER} ROWS UNBOUNDED PRECEDING)",
+    f"avg(c) OVER ({IN_ORDER} ROWS BETWEEN 5 PRECEDING AND 3 FOLLOWING)",
+    "sum(v) OVER (ORDER BY o, k ROWS BETWEEN 2 FOLLOWING AND 6 FOLLOWING)",
+    f"groupArray(v) OVER ({IN_ORDER} ROWS BETWEEN 4 PRECEDING AND 2 PRECEDING)",
+    f"first_value(s) OVER ({IN_ORDER} ROWS BETWEEN 3 PRECEDING AND 1 PRECEDING)",
+    f"lag(v, 3) OVER ({IN_ORDER}), lead(s, 2, 'none') OVER ({IN_ORDER})",
+    "lagInFrame(v, 2) OVER (ORDER BY k ROWS BETWEEN 5 PRECEDING AND 1 FOLLOWING)",
+    "sum(v) OVER (PARTITION BY p), count() OVER (), max(s) OVER ()",
+    f"sum(v) OVER ({IN_ORDER} ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)",
+)
+
+
+@pytest.mark.parametrize("calls", CALLS)
+def test_a_window_partition_larger_than_memory(connection: Connection, calls: str) -> None:
+    check(connection, f"SELECT k, {calls} FROM t ORDER BY k")
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        "ntile(4) OVER (ORDER BY k)",
+        "last_value(s) OVER (PARTITION BY p ORDER BY k)",
+        "sum(v) OVER (ORDER BY o RANGE BETWEEN 5 PRECEDING AND CURRENT ROW)",
+        f"sum(v) OVER (ORDER BY k ROWS BETWEEN {ROWS} PRECEDING AND CURRENT ROW)",
+        "rank() OVER (ORDER BY p)",
+    ],
+)
+def test_calls_that_need_the_whole_partition_are_refused(
+    connection: Connection, calls: str
+) -> None:
+    with pytest.raises(MemoryLimitExceeded) as error:
+        run(
+            connection,
+            f"SELECT k, {calls} FROM t ORDER BY k",
+            {**LIMITED, "max_memory_usage": 3_000_000},
+        )
+    assert "max_memory_usage is 3,000,000" in str(error.value)
+    assert "PARTITION BY" in str(error.value)
+
+
+COUNTS = (
+    "uniqExact(k), sum(v), count()",
+    "count(DISTINCT k, s), uniqExact(s), uniqExact(k)",
+    "uniqExact(if(k % 5 = 0, NULL, k)), count(DISTINCT toString(k)) + 1",
+    "uniqExact(multiIf(k % 30 = 0, nan, k % 30 = 1, -0.0, k % 30 = 2, 0.0, toFloat64(k)))",
+    "uniqExact([k]), uniqExact((k, s)), any(p) > 5",
+)
+
+
+MANY = (
+    "(SELECT number AS k, toString(number % 1000) AS s, number % 4 AS p, -toInt64(number) AS v"
+    " FROM numbers(300000))"
+)
+
+
+@pytest.mark.parametrize("calls", COUNTS)
+def test_distinct_values_past_memory(connection: Connection, calls: str) -> None:
+    sql = f"SELECT {calls} FROM {MANY}"
+    expected, _ = run(connection, sql, {"max_threads": 2})
+    rows, spilled_bytes = run(connection, sql, {**LIMITED, "max_memory_usage": 2_400_000})
+    assert rows == expected
+    assert spilled_bytes > 0
+
+
+@pytest.mark.parametrize("call", ["groupArray(k)", "quantileExact(k)", "length(groupUniqArray(k))"])
+def test_a_large_state_is_refused_with_advice(connection: Connection, call: str) -> None:
+    with pytest.raises(MemoryLimitExceeded) as error:
+        run(connection, f"SELECT {call} FROM t", {**LIMITED, "max_memory_usage": 300_000})
+    assert "max_memory_usage is 300,000" in str(error.value)
+    assert "state of one group" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT DISTINCT ON (o) o FROM t",
+        "SELECT o, count() FROM (SELECT DISTINCT ON (o, p) o, p FROM t) GROUP BY o",
+        "SELECT k FROM t ORDER BY k * 3 WITH FILL STEP 1 LIMIT 20000",
+        "SELECT o FROM t ORDER BY o LIMIT 7 WITH TIES",
+        "SELECT k, o FROM (SELECT * FROM t ORDER BY o, k) LIMIT -1 BY o",
+        "SELECT o FROM t EXCEPT ALL SELECT o FROM t WHERE k % 3 = 0",
+        "SELECT o FROM t INTERSECT ALL SELECT o FROM t WHERE k % 3 = 0",
+        "SELECT l.k, r.k FROM t AS l ASOF LEFT JOIN t AS r ON l.p = r.p AND l.o > r.o WHERE l.k < 900",
+        "SELECT l.k FROM t AS l LEFT ANTI JOIN t AS r ON l.o = r.o AND r.k % 9 = 0",
+        "SELECT l.o, r.s FROM t AS l INNER ANY JOIN (SELECT o, max(s) AS s FROM t GROUP BY o) AS r ON l.o = r.o",
+    ],
+)
+def test_other_operators_answer_the_same_from_disk(connection: Connection, sql: str) -> None:
+    expected, _ = run(connection, sql, {"max_threads": 2})
+    rows, spilled_bytes = run(connection, sql, SPILLING)
+    assert sorted(rows) == sorted(expected)
+    assert spilled_bytes > 0
