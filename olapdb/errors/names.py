@@ -175,7 +175,3 @@ class TldListNotFound(ProgrammingError, name="TLD_LIST_NOT_FOUND", code=562):
 
 class NoTuple(ProgrammingError, name="UNSUPPORTED_METHOD", code=1):
     """An untuple of something else than one tuple."""
-
-
-class IllegalSyntaxForDataType(ProgrammingError, name="ILLEGAL_SYNTAX_FOR_DATA_TYPE", code=377):
-    """NULL or NOT NULL behind a type that is Nullable already."""

@@ -170,7 +170,7 @@ class FunctionCannotHaveParameters(
 
 
 class IllegalSyntaxForDataType(ProgrammingError, name="ILLEGAL_SYNTAX_FOR_DATA_TYPE", code=377):
-    """NULL or NOT NULL behind a type that says whether it is Nullable."""
+    """NULL or NOT NULL behind a type that is Nullable already."""
 
 
 class IllegalFinal(ProgrammingError, name="ILLEGAL_FINAL", code=181):
