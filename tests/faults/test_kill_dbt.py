@@ -98,4 +98,4 @@ def test_killed_at_every_point(
     count = 1  # the project stays as it is where an assertion fails
     while killed_and_completed(templates[work != "first"], project, work, stage, count):
         count += STRIDE
-    assert count > 3
+    assert count > 1  # a seed and a snapshot are one commit each
