@@ -38,6 +38,21 @@ def row_sizes(columns: Sequence[pa.Array], rows: int) -> np.ndarray:
     return sizes
 
 
+def longest_row(columns: Sequence[pa.Array], rows: int) -> int:
+    """Return about how many bytes the longest of `rows` rows takes at most: the longest value of each column.
+
+    It holds no array for columns whose values all take the same number of bytes."""
+    longest = 0
+    for column in columns:
+        if isinstance(column, pa.DictionaryArray):
+            longest += _CODE_BYTES
+        elif _has_one_size(column):
+            longest += int(column.nbytes) // max(rows, 1)
+        else:
+            longest += int(row_sizes([column], rows).max(initial=0))
+    return longest
+
+
 def stretches(sizes: np.ndarray, rows_max: int, bytes_max: int) -> Iterator[tuple[int, int]]:
     """Yield (start, stop) of consecutive rows, in order, of at most `rows_max` rows and `bytes_max` bytes, one row at
     least; `sizes` has the bytes of each row."""

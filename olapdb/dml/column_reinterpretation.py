@@ -30,7 +30,7 @@ from olapdb.sql import nodes
 from olapdb.sql.parser import parse_expression
 from olapdb.storage.column_statistics import bounds_hold
 from olapdb.storage.reader import PartReader
-from olapdb.types import is_nullable, make_nullable
+from olapdb.types import DataType, Decimal, Float, Integer, is_nullable, make_nullable, plain
 
 
 @dataclass
@@ -145,6 +145,8 @@ class ColumnReinterpretation:
             default_by_ids(old, self.before) == default_by_ids(new, self.after)
         ):
             return False
+        if not (old.default or new.default) and _have_one_zero(old.type, new.type):
+            return False
         # A value that is computed when it is read is converted to the new type, not from the old one.
         return not new.stored or any(lacks(part, new) for part in parts)
 
@@ -200,6 +202,12 @@ def _may_fail(old: Column, new: Column) -> bool:
     """Return whether some value of the old type has no value of the new one; numbers wrap, as in
     CAST."""
     return not bounds_hold(old.type, new.type) and may_not_convert(old.type, new.type)
+
+
+def _have_one_zero(before: DataType, after: DataType) -> bool:
+    """Return whether the default of both types is the same number, or NULL."""
+    are_numbers = all(isinstance(plain(t), Integer | Float | Decimal) for t in (before, after))
+    return are_numbers and is_nullable(before) == is_nullable(after)
 
 
 def default_by_ids(column: Column, table: Table) -> object:

@@ -16,7 +16,7 @@ from olapdb.compute.batches import make_batch, single_chunk
 from olapdb.compute.context import ExecutionContext
 from olapdb.compute.evaluate import evaluate_array
 from olapdb.compute.memory import MemoryAccount
-from olapdb.compute.row_sizes import row_sizes, stretches
+from olapdb.compute.row_sizes import longest_row, row_sizes, stretches
 from olapdb.errors import SizesOfArraysDoNotMatch
 from olapdb.functions import default_value
 from olapdb.plan.nodes import ArrayJoin
@@ -66,8 +66,7 @@ def _join_batch(
         positions = None
     ends = np.cumsum(counts)
     kept_columns = [single_chunk(batch.column(f.name)) for f in node.kept]
-    kept_sizes = row_sizes(kept_columns, batch.num_rows)
-    for start, stop in _pieces(kept_sizes, elements, counts, positions, context):
+    for start, stop in _pieces(kept_columns, elements, counts, positions, context):
         context.check()
         rows = from_numpy(_row_numbers(ends, counts, start, stop))
         columns = [column.take(rows) for column in kept_columns]
@@ -80,25 +79,24 @@ def _join_batch(
 
 
 def _pieces(
-    kept_sizes: np.ndarray,
+    kept: Sequence[pa.Array],
     elements: Sequence[pa.Array],
     counts: np.ndarray,
     positions: np.ndarray | None,
     context: ExecutionContext,
 ) -> Iterator[tuple[int, int]]:
-    """Yield (start, stop) of the rows of the answer to make at once. `kept_sizes` are the bytes of the kept columns of
-    each input row, `counts` the numbers of rows made of it, `positions` those of the elements of the answer (None: in
-    their order)."""
-    total = int(counts.sum())
-    length = len(elements[0])
-    element_sizes = row_sizes(elements, length)
-    largest = int(kept_sizes.max(initial=0)) + int(element_sizes.max(initial=0))
+    """Yield (start, stop) of the rows of the answer to make at once. `kept` are the columns of the input that are
+    repeated, `counts` the number of rows made of each of its rows, `positions` those of the elements of the answer
+    (None: in their order)."""
+    total, length = int(counts.sum()), len(elements[0])
+    largest = longest_row(kept, len(counts)) + longest_row(elements, length)
     if largest * min(context.batch_rows, total) <= context.batch_bytes:
         for start in range(0, total, context.batch_rows):
             yield start, min(start + context.batch_rows, total)
         return
+    element_sizes = row_sizes(elements, length)
     own = element_sizes if positions is None else element_sizes[positions]
-    sizes = np.repeat(kept_sizes, counts) + own
+    sizes = np.repeat(row_sizes(kept, len(counts)), counts) + own
     yield from stretches(sizes, context.batch_rows, context.batch_bytes)
 
 

@@ -233,13 +233,13 @@ def test_rows_are_kept_until_their_table_changes(connection: Connection) -> None
         cursor.fetchall()
         return cursor.statistics.rows_read
 
-    assert read_rows() == 3
-    assert read_rows() == 0
+    assert read_rows() == 3 + 1  # the dictionary's rows, and the one row of a SELECT without FROM
+    assert read_rows() == 1
     connection.execute("INSERT INTO kinds VALUES ('z', 26, '')")
-    assert read_rows() == 4
+    assert read_rows() == 4 + 1
     connection.execute("SYSTEM RELOAD DICTIONARY by_kind")
     KEPT.clear()
-    assert read_rows() == 4
+    assert read_rows() == 4 + 1
 
 
 def test_rows_of_what_has_no_parts_are_read_by_each_query(connection: Connection) -> None:
