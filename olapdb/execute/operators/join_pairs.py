@@ -19,7 +19,7 @@ from olapdb.compute.context import ExecutionContext
 from olapdb.compute.evaluate import evaluate_array, evaluate_predicate
 from olapdb.compute.group_codes import factorise
 from olapdb.compute.hash_table import Lookup
-from olapdb.compute.row_sizes import stretches, uneven_row_sizes
+from olapdb.compute.row_sizes import row_sizes, stretches, uneven_row_sizes
 from olapdb.config import tuning
 from olapdb.errors import InternalError
 from olapdb.execute.operators.join_outputs import Wanted, may_be_narrowed
@@ -297,10 +297,13 @@ class Joiner:
         start, stop = piece
         if stop > start + 1 or int(matches.sizes[start]) <= 1:
             return False
-        codes, sizes = matches.codes[start:stop], matches.sizes[start:stop]
-        pair_bytes = self._pair_bytes(matches.left.slice(start, 1), codes, sizes)
-        is_wide = pair_bytes is not None and int(pair_bytes[0]) > self._context.batch_bytes
-        return is_wide or int(sizes[0]) > self._pairs_max(matches.left)
+        pairs = int(matches.sizes[start])
+        own = int(row_sizes(matches.left.slice(start, 1).columns, 1)[0])
+        of_right = pairs * self._right_width
+        if self._right_sizes is not None:
+            of_right = int(self._bytes_of_codes[max(int(matches.codes[start]), 0)])
+        is_wide = pairs * own + of_right > self._context.batch_bytes
+        return is_wide or pairs > self._pairs_max(matches.left)
 
     def _short_pieces(
         self, matches: Matches, pieces: Sequence[tuple[int, int]]
