@@ -20,7 +20,8 @@ _PARENTHESES = re.compile(r"\([^()]*\)")
 
 
 class Asked:
-    """A ClickHouse in a database of its own, which the end of the `with` drops."""
+    """A ClickHouse in a database of its own. The end of the `with` drops it, temporary tables and functions too: they
+    would stand before the tables of the next file, as one process answers for all."""
 
     def __init__(self, oracle: Oracle, name: str) -> None:
         self._oracle = oracle
@@ -34,6 +35,12 @@ class Asked:
     def __exit__(self, *_: object) -> None:
         self._oracle.execute("USE t")
         self._oracle.execute(f"DROP DATABASE {self._name} SYNC")
+        left = self._oracle.query(
+            "SELECT 'TEMPORARY TABLE', name FROM system.tables WHERE is_temporary"
+            " UNION ALL SELECT 'FUNCTION', name FROM system.functions WHERE origin != 'System'"
+        )
+        for kind, name in left.rows:
+            self._oracle.execute(f"DROP {kind} `{name}`")
 
 
 def answered(record: Record, oracle: Oracle) -> Record:
