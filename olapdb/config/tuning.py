@@ -202,6 +202,10 @@ TASK_ROWS = 65_536
 """Read row groups and small parts together up to this many rows in the first task of each thread: a
 LIMIT may need no more. LIMIT 10 over 9 columns took 2.9 ms, 3.1 ms with 8,192 rows, 9.0 ms with 1,048,576."""
 
+ROW_GROUP_BYTES_MAX = 1 << 23
+"""The most bytes of values that a column should have in a row group: a reader decodes all of a row group, or nothing.
+65,536 texts of 128 bytes have as many. ClickHouse's index_granularity_bytes are 10 MiB of all columns."""
+
 LARGE_TASK_ROWS = 1_048_576
 LARGE_TASK_BYTES = 1 << 25
 UNREAD_TEXT_BYTES = 3 << 22

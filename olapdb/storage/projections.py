@@ -19,11 +19,12 @@ from olapdb.lazy import LazyModule
 from olapdb.model.schema import Projection, Table
 from olapdb.records import dataclass
 from olapdb.storage.part_plan import ProjectedRows
-from olapdb.storage.row_group_size import row_group_rows
 
 if TYPE_CHECKING:
+    from olapdb.storage import row_group_size
     from olapdb.storage.parquet import row_group_writer
 else:
+    row_group_size = LazyModule("olapdb.storage.row_group_size")
     row_group_writer = LazyModule("olapdb.storage.parquet.row_group_writer")
 
 PROJECTION_PREFIX = "olapdb.projection."
@@ -97,7 +98,7 @@ def write_projection(
     """Append the projection to the part's file as a Parquet file whose offsets are those of the
     part's; return where its footer is. `rows` have the types of a file, `options` are those of
     its writer."""
-    granule_rows = row_group_rows(projected.shape, rows)
+    granule_rows = row_group_size.row_group_rows(projected.shape, rows)
     start = place.tell()
     writer = row_group_writer.RowGroupsWriter(place, rows.schema, options, max(1, threads))
     writer.write_table(rows, granule_rows)

@@ -12,6 +12,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from olapdb.config import tuning
 from olapdb.errors import CorruptedData, InternalError
 from olapdb.functions import cast_column, parse_type
 from olapdb.functions.base import Environment
@@ -29,7 +30,6 @@ from olapdb.storage.part_footer import (
     stored_type_name,
     ticks_per_unit,
 )
-from olapdb.storage.row_group_size import GROUP_BYTES_MAX
 from olapdb.storage.shared_codes import may_have_codes
 from olapdb.storage.skip_indexes import METADATA_PREFIX, IndexPlace, parse_index
 from olapdb.storage.store import Store
@@ -177,7 +177,7 @@ class PartReader:
         column = self._columns.get(name)
         if column is None or not self._file.has_dictionary(column.id):
             return size
-        return max(size, GROUP_BYTES_MAX // self.group_rows[0])
+        return max(size, tuning.ROW_GROUP_BYTES_MAX // self.group_rows[0])
 
     def has_column(self, name: str) -> bool:
         """Return whether the part holds the column; if not, the caller fills in its default."""

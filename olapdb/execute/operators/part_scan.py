@@ -20,7 +20,6 @@ from olapdb.functions.kernels.decimal_width import has_short_form, is_short, len
 from olapdb.model.schema import Table
 from olapdb.records import dataclass
 from olapdb.storage.column_chunks import window_groups
-from olapdb.storage.row_group_size import GROUP_BYTES_MAX
 from olapdb.types import DataType
 from olapdb.types.arrow_values import from_numpy, scalar_of
 
@@ -214,7 +213,7 @@ def bytes_of_values(
     for part in parts:
         size = part.reader.value_bytes(source.name)
         rows, total = rows + part.part.rows, total + size * part.part.rows
-        if size > largest and size * part.part.rows > GROUP_BYTES_MAX:
+        if size > largest and size * part.part.rows > tuning.ROW_GROUP_BYTES_MAX:
             largest = size
     known = max(largest, total // rows)
     return guess if compact and known <= _CODED_TEXT_BYTES_MAX else max(guess, known)
