@@ -133,15 +133,16 @@ def check_readable(
 
 
 def may_not_convert(before: types.DataType, after: types.DataType) -> bool:
-    """Return whether some value of the old type has no value of the new one, NULL apart; numbers
-    wrap, as in CAST."""
+    """Return whether some value of the old type has no value of the new one, NULL apart. Integers and
+    floats wrap, as in CAST; a Decimal beyond an integer's range does not."""
     old, new = types.plain(before), types.plain(after)
     if old == new or isinstance(new, types.String):
         return False
-    return not (
-        isinstance(old, types.Integer | types.Float | types.Decimal)
-        and isinstance(new, types.Integer | types.Float)
+    wraps = isinstance(old, types.Integer | types.Float) and isinstance(new, types.Integer)
+    becomes_float = isinstance(new, types.Float) and isinstance(
+        old, types.Integer | types.Float | types.Decimal
     )
+    return not (wraps or becomes_float)
 
 
 def _checked_entry(part: Part) -> str:

@@ -266,8 +266,8 @@ def _aggregated(
     if extremes is not None:
         return aggregate_batches(node, iter(()), context, extremes)
     projected = projected_groups(node, context)
-    may_be_large = not node.keys and any(c.aggregate.keeps_distinct for _, c in node.aggregates)
-    if may_be_large and projected is None and large_counts.may_count_on_disk(node, context):
+    keeps_distinct = any(call.aggregate.keeps_distinct for _, call in node.aggregates)
+    if keeps_distinct and projected is None and large_counts.may_count_on_disk(node, context):
         return large_counts.counted_batches(
             node,
             lambda part: aggregate_batches(

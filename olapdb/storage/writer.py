@@ -80,13 +80,16 @@ def write_part(
     make = _maker(table, rows, plan, part_id)
     if rows.num_rows == 0:
         return StagedPart(make(bytes=0))
+    group_rows = row_group_rows(table, rows)
     part = make(
         bytes=0,
         path=part_path(table.id, lease_id, part_id),
-        granules=-(-rows.num_rows // row_group_rows(table, rows)),
+        granules=-(-rows.num_rows // group_rows),
         codec=plan.codec,
     )
-    return StagedPart(_file_part(store, part, layout, rows, plan, threads or cores()))
+    written = _file_part(store, part, layout, rows, plan, group_rows, threads or cores())
+    _keep_columns(store, written.path, table, rows, group_rows, owned=plan.owns_rows)
+    return StagedPart(written)
 
 
 def _maker(table: Table, rows: pa.Table, plan: PartPlan, part_id: str) -> Callable[..., Part]:
@@ -169,9 +172,16 @@ def _bytes(values: pa.ChunkedArray) -> int:
 
 
 def _file_part(
-    store: Store, part: Part, layout: PartLayout, rows: pa.Table, plan: PartPlan, threads: int
+    store: Store,
+    part: Part,
+    layout: PartLayout,
+    rows: pa.Table,
+    plan: PartPlan,
+    group_rows: int,
+    threads: int,
 ) -> Part:
-    """Write the file of a part; return the part with its checksum, bounds and sizes."""
+    """Write the file of a part, in row groups of `group_rows` rows; return the part with its checksum, bounds and
+    sizes."""
     table, index_values = layout.table, plan.derived.indexes
     closed: list[tuple[pq.FileMetaData, str | None]] = []
     shaped = _widened(layout, rows)
@@ -181,7 +191,6 @@ def _file_part(
         """Write rows, skip indexes and footer as a Parquet file; leave its metadata and checksum in
         `closed`."""
         options = _writer_options(table, shaped, plan.codec)
-        size = row_group_rows(table, rows)
         with (
             _concurrently(rows.num_rows, _column_facts, table, rows) as computed_facts,
             parquet_writer(
@@ -189,15 +198,15 @@ def _file_part(
                 shaped.schema,
                 options,
                 rows=rows.num_rows,
-                row_group_size=size,
+                row_group_size=group_rows,
                 threads=threads,
             ) as writer,
         ):
-            writer.write_table(shaped, size)
+            writer.write_table(shaped, group_rows)
             for index in table.indexes:
                 if index.name in index_values:
                     values = index_values[index.name]
-                    data = build_index(index, values, size)
+                    data = build_index(index, values, group_rows)
                     place = stored_index(index, table, values.type, writer.write(data), data)
                     writer.add_key_value_metadata({METADATA_PREFIX + index.name: place.to_json()})
             for name, projected in plan.derived.projections.items():
@@ -234,7 +243,6 @@ def _file_part(
         if isinstance(error, OSError):  # it was written, but cannot be read back
             raise storage_error(error, part.path) from error
         raise
-    _keep_columns(store, part.path, table, rows, owned=plan.owns_rows)
     compressed, uncompressed = column_bytes(metadata, table)
     return replace(
         part,
@@ -246,17 +254,19 @@ def _file_part(
     )
 
 
-def _keep_columns(store: Store, path: str, table: Table, rows: pa.Table, *, owned: bool) -> None:
-    """Put the rows of a file that was just written into the column cache, as a reader would find
-    them. A file whose commit fails is never read, and leaves the cache with the oldest entries.
+def _keep_columns(
+    store: Store, path: str, table: Table, rows: pa.Table, group_rows: int, *, owned: bool
+) -> None:
+    """Put the rows of a file that was just written, in row groups of `group_rows` rows, into the column cache, as a
+    reader would find them. A file whose commit fails is never read, and leaves the cache with the oldest entries.
 
     Rows that are not `owned` are copied: the caller may change its arrays. So are slices of a larger
     block, whose memory they would hold."""
     cache = store.cache.columns
     if rows.nbytes > cache.shared.bytes_max // WRITTEN_SHARE_MAX:
         return
-    size = row_group_rows(table, rows)
-    sizes = [min(size, rows.num_rows - start) for start in range(0, rows.num_rows, size)]
+    starts = range(0, rows.num_rows, group_rows)
+    sizes = [min(group_rows, rows.num_rows - start) for start in starts]
     for column in table.stored_columns:
         keys = [ChunkKey(column.id, group, False) for group in range(len(sizes))]
         values = compact_form(rows.column(column.name))

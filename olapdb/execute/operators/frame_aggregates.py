@@ -16,7 +16,7 @@ VLDB 2015).  States are merged in the order of their rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -49,9 +49,7 @@ def aggregate_over(aggregate: Aggregate, arguments: Sequence[pa.Array], frames: 
         states = aggregate.state(arguments, Groups(codes, int(codes[-1]) + 1))
         return aggregate.finalize(states).take(from_numpy(codes))
     starts, ends, row_frames = _distinct_frames(frames)
-    states = _by_running_sums(aggregate, arguments, starts, ends)
-    if states is None and library() is not None:
-        states = _by_kernels(aggregate, arguments, starts, ends)
+    states = _states_at_once(aggregate, arguments, starts, ends)
     if states is not None:
         values = aggregate.finalize(states)
         return values if len(starts) == rows else values.take(from_numpy(row_frames))
@@ -59,31 +57,28 @@ def aggregate_over(aggregate: Aggregate, arguments: Sequence[pa.Array], frames: 
     if extremes is not None:
         return extremes
     tree = _StateTree.of(aggregate, arguments, rows)
-    pieces = [
-        aggregate.finalize(
-            tree.merge(starts[at : at + FRAMES_AT_ONCE], ends[at : at + FRAMES_AT_ONCE])
-        )
-        for at in range(0, len(starts), FRAMES_AT_ONCE)
-    ]
-    return pa.concat_arrays(pieces).take(from_numpy(row_frames))
+    values = pa.concat_arrays([aggregate.finalize(states) for states in tree.merged(starts, ends)])
+    return values.take(from_numpy(row_frames))
 
 
 def frame_states(aggregate: Aggregate, arguments: Sequence[pa.Array], frames: Frames) -> pa.Array:
     """Return the aggregate's state over each row's frame, of `state_type.arrow`, shape (rows,); at least one row."""
     starts, ends, row_frames = _distinct_frames(frames)
+    states = _states_at_once(aggregate, arguments, starts, ends)
+    if states is None:
+        tree = _StateTree.of(aggregate, arguments, frames.rows)
+        states = pa.concat_arrays(list(tree.merged(starts, ends)))
+    return states if len(starts) == frames.rows else states.take(from_numpy(row_frames))
+
+
+def _states_at_once(
+    aggregate: Aggregate, arguments: Sequence[pa.Array], starts: np.ndarray, ends: np.ndarray
+) -> pa.Array | None:
+    """Return the state of each frame by running sums or a kernel, None where neither computes the aggregate."""
     states = _by_running_sums(aggregate, arguments, starts, ends)
     if states is None and library() is not None:
         states = _by_kernels(aggregate, arguments, starts, ends)
-    if states is None:
-        tree = _StateTree.of(aggregate, arguments, frames.rows)
-        pieces = range(0, len(starts), FRAMES_AT_ONCE)
-        states = pa.concat_arrays(
-            [
-                tree.merge(starts[at : at + FRAMES_AT_ONCE], ends[at : at + FRAMES_AT_ONCE])
-                for at in pieces
-            ]
-        )
-    return states if len(starts) == frames.rows else states.take(from_numpy(row_frames))
+    return states
 
 
 def _distinct_frames(frames: Frames) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -214,6 +209,11 @@ class _StateTree:
             tuple(map(int, sizes[:-1])),
             int(sizes[-1]),
         )
+
+    def merged(self, starts: np.ndarray, ends: np.ndarray) -> Iterator[pa.Array]:
+        """Yield the states of the frames [start, end) in their order, FRAMES_AT_ONCE at a time."""
+        for at in range(0, len(starts), FRAMES_AT_ONCE):
+            yield self.merge(starts[at : at + FRAMES_AT_ONCE], ends[at : at + FRAMES_AT_ONCE])
 
     def merge(self, starts: np.ndarray, ends: np.ndarray) -> pa.Array:
         """Return one state for each frame [start, end)."""

@@ -30,8 +30,8 @@ class RunningBound:
     not come after it. The key's column may have its compact form there."""
 
     def __init__(self, key: SortKey, limit: int = 0) -> None:
-        """Bound the rows by `key`. Where a batch has more than `limit` rows (0: none), each becomes the bound of those
-        behind it, too."""
+        """Bound the rows by `key`, of which the first `limit` are wanted. Where a batch has more, the mask leaves out
+        those that are not among its best `limit` rows, too; with 0, and above BEST_ROWS_MAX, it does not."""
         self._key = key
         self._limit = limit if limit <= tuning.BEST_ROWS_MAX else 0
         self._lock = threading.Lock()
@@ -74,9 +74,7 @@ class RunningBound:
             if within is not None:
                 return within
             column = column.dictionary_decode()
-        limit = single(bound)
-        if is_short(column.type):
-            limit = shortened(limit)
+        limit = _bound_of_type(bound, column.type)
         if library() is not None and not self._key.nulls_first:
             words = selection.kept_rows(kept, len(column))
             if selection.keep_not_after(column, limit, words, descending=self._key.descending):
@@ -93,9 +91,7 @@ class RunningBound:
         None where no kernel finds these."""
         if library() is None or isinstance(column, pa.DictionaryArray):
             return None
-        limit = None if bound is None else single(bound)
-        if limit is not None and is_short(column.type):
-            limit = shortened(limit)
+        limit = None if bound is None else _bound_of_type(bound, column.type)
         words = selection.kept_rows(kept, len(column))
         if not selection.keep_best(
             column, limit, self._limit, words, descending=self._key.descending
@@ -127,3 +123,9 @@ class RunningBound:
         words = selection.kept_rows(kept, len(column))
         selection.keep_flagged(column.indices, known[1], words)
         return selection.as_mask(words, len(column))
+
+
+def _bound_of_type(bound: pa.Scalar, arrow: pa.DataType) -> pa.Array:
+    """Return the bound as an array of one value, in the short form if a column of type `arrow` has it."""
+    limit = single(bound)
+    return shortened(limit) if is_short(arrow) else limit

@@ -41,7 +41,9 @@ _FRAME_BYTES_PER_ROW = 96
 
 @dataclass(frozen=True)
 class _Way:
-    """How a call is computed, with the rows that it needs before and after a row."""
+    """A way to compute a call over some rows of a partition at a time.
+
+    A row's value takes `before` rows in front of it and `after` rows behind it; with `needs_peers` the row's peers too."""
 
     kind: Kind
     before: int = 0
@@ -117,7 +119,8 @@ class PartitionStream:
         self._needs_peers = any(way.needs_peers for way in self._ways)
         self._rows_done = self._groups_done = 0
         self._states: dict[int, pa.Array] = {}
-        """By the number of a call its state over the rows so far, or over all rows for calls over the whole partition."""
+        """The state of each aggregate so far, an array of one, by its place in `node.calls`. An aggregate over the whole
+        partition has here its state over all rows, from the first pass."""
 
     def results(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the rows with the columns of the calls. Raises MemoryLimitExceeded if the rows of a frame, or peers, need

@@ -157,7 +157,7 @@ class _ColumnOptions:
 
     nullable: bool = False
     has_modifier: bool = False
-    """Whether NULL or NOT NULL stands behind the type."""
+    """True if the column says NULL or NOT NULL behind its type."""
     default_kind: Literal["", "DEFAULT", "MATERIALIZED", "ALIAS", "EPHEMERAL"] = ""
     default: nodes.Expression | None = None
     comment: str = ""

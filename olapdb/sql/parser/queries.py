@@ -391,7 +391,8 @@ def parse_format(cursor: TokenCursor) -> str | None:
 
 def _parse_trailing_output(cursor: TokenCursor, query: nodes.Query) -> nodes.Query:
     """Parse SETTINGS and FORMAT behind a closing parenthesis, which belong to the whole query."""
-    if getattr(query, "format", None) is not None and cursor.key == "FORMAT":
+    has_output = isinstance(query, nodes.Select | nodes.SetOperation) and query.format is not None
+    if has_output and cursor.key == "FORMAT":
         raise cursor.expected("the end of the query: its FORMAT is given")
     settings, output = parse_output(cursor)
     if not settings and output is None:

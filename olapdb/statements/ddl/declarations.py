@@ -4,12 +4,13 @@ indexes, projections, constraints and AS. The engine and its clauses come after 
 from __future__ import annotations
 
 from olapdb.bind import BindScope, bind_expression
-from olapdb.errors import IllegalIndex, IncorrectQuery, in_clause
+from olapdb.errors import IncorrectQuery, in_clause
 from olapdb.model.schema import Engine, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext
 from olapdb.statements.ddl.column_checks import check_columns
+from olapdb.statements.ddl.indexes import refuse_taken_name
 from olapdb.statements.ddl.projections import add_projections
 from olapdb.statements.ddl.table_definition import (
     columns_from,
@@ -68,12 +69,7 @@ def _check_indexes(
     """Raise IllegalIndex for a repeated name, and what binding an index's expression raises."""
     names: set[str] = set()
     for definition in definitions:
-        if definition.name in names:
-            raise IllegalIndex(
-                f"The index {definition.name} appears twice.",
-                hint="Choose another name.",
-                position=definition.position,
-            )
+        refuse_taken_name(definition, names)
         names.add(definition.name)
         with in_clause(f"INDEX {definition.name}"):
             bind_expression(definition.expression, table, scope)

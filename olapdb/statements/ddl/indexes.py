@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from olapdb import types
@@ -134,15 +134,20 @@ def add_indexes(
     for definition in definitions:
         with in_clause(f"INDEX {definition.name}", has_positions=True):
             index = skip_index(definition, table, context, snapshot)
-        if any(existing.name == index.name for existing in table.indexes):
-            raise IllegalIndex(
-                f"The index {index.name} is there already.",
-                hint="Choose another name.",
-                position=definition.position,
-            )
+        refuse_taken_name(definition, [existing.name for existing in table.indexes])
         refuse_second_text_index(index, table, definition)
         table = replace(table, indexes=(*table.indexes, index))
     return table
+
+
+def refuse_taken_name(definition: nodes.IndexDefinition, names: Collection[str]) -> None:
+    """Raise IllegalIndex if an index in `names` has the name of the definition."""
+    if definition.name in names:
+        raise IllegalIndex(
+            f"The index {definition.name} is there already.",
+            hint="Choose another name.",
+            position=definition.position,
+        )
 
 
 def alter_index(

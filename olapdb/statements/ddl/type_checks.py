@@ -6,13 +6,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from olapdb import types
 from olapdb.config import Settings
-from olapdb.errors import (
-    ArgumentOutOfBound,
-    BadArguments,
-    DuplicateColumn,
-    Error,
-    IllegalTypeOfArgument,
-)
+from olapdb.errors import ArgumentOutOfBound, BadArguments, Error, IllegalTypeOfArgument
 from olapdb.functions import check_combinators, resolve_aggregate
 from olapdb.functions.variants import suspicious
 
@@ -93,9 +87,6 @@ def _check_outer_type(data_type: types.DataType, column: str) -> None:
                 )
         case types.Map(key, _) if types.is_nullable(key):
             raise BadArguments(f"Column {column}: a Map cannot have a key of type {key}.")
-        case types.Tuple(_, names) if len(set(names)) < len(names):
-            twice = next(name for at, name in enumerate(names) if name in names[:at])
-            raise DuplicateColumn(f"Column {column}: {data_type} has two elements {twice}.")
         case types.FixedString(length) if not 1 <= length <= types.FIXED_STRING_BYTES_MAX:
             raise ArgumentOutOfBound(
                 f"Column {column}: FixedString has 1 to {types.FIXED_STRING_BYTES_MAX} bytes, not {length}."

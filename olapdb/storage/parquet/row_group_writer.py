@@ -240,12 +240,10 @@ class RowGroupsWriter:
         try:
             memory = self._memory.popleft()
         except IndexError:
-            return pa.allocate_buffer(wanted, memory_pool=lasting_pool())
-        return (
-            memory
-            if memory.size >= wanted
-            else pa.allocate_buffer(wanted, memory_pool=lasting_pool())
-        )
+            memory = None
+        if memory is not None and memory.size >= wanted:
+            return memory
+        return pa.allocate_buffer(wanted, memory_pool=lasting_pool())
 
     def _append(self, stretch: EncodedStretch) -> None:
         """Append a stretch's pages to the file. Keep its footer and page indexes, with offsets

@@ -9,7 +9,7 @@ import pytest
 
 import olapdb
 from olapdb.dbapi.connection import Connection
-from olapdb.errors import CannotParse, ViolatedConstraint
+from olapdb.errors import CannotParse, DecimalOverflow, ViolatedConstraint
 from tests.unit.views.warehouse import rows
 
 pytestmark = pytest.mark.feature("schema")
@@ -52,6 +52,16 @@ def test_a_part_without_a_column_is_written_with_it_by_a_merge(connection: Conne
     assert rows(connection, "SELECT count() FROM system.parts WHERE table = 't'") == [(1,)]
     connection.execute("ALTER TABLE t MODIFY COLUMN w DEFAULT 0")
     assert rows(connection, "SELECT w FROM t ORDER BY k") == [(20,), (600,), (-10,), (14,), (99,)]
+
+
+def test_a_decimal_that_does_not_fit_an_integer_refuses_the_alter(connection: Connection) -> None:
+    """The table could not be read any more: a Decimal is not cut to the integer's bits."""
+    connection.execute("ALTER TABLE t ADD COLUMN d Decimal(18, 2)")
+    connection.execute("INSERT INTO t VALUES (5, 1, 'e', 1000003)")
+    with pytest.raises(DecimalOverflow, match="Nothing was changed"):
+        connection.execute("ALTER TABLE t MODIFY COLUMN d Int8")
+    connection.execute("ALTER TABLE t MODIFY COLUMN d Int64")
+    assert rows(connection, "SELECT d FROM t WHERE k = 5") == [(1000003,)]
 
 
 def test_a_single_old_part_is_rewritten_by_optimize_final(connection: Connection) -> None:
