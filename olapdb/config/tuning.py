@@ -230,12 +230,9 @@ TOP_TASK_ROWS = 524_288
 """The same for ORDER BY … LIMIT, which leaves out tasks that no row of the top can be in. Where none can be left out,
 the first 10 of 3,000,000 rows took 20 ms, 29 ms with 131,072 rows a task and 21 ms with 1,048,576."""
 
-TOP_SORTED_ROWS_MAX = 1_024
-"""Sort the rows of a task at once where they are at most so many, without looking for a bound first."""
-
 BEST_ROWS_MAX = 1_024
 """Let a kernel keep the best rows of a task for ORDER BY … LIMIT where these are at most so many: it keeps them in a
-heap."""
+heap. The first 1,000 of 1,048,576 numbers took 0.45 of the CPU time."""
 
 JOINED_TASK_ROWS_MAX = 16_384
 """Read pieces of several parts together only if each has at most so many rows: their columns are copied,
@@ -441,7 +438,6 @@ OFF: Final[Mapping[str, int]] = MappingProxyType(
         "SORTED_TEXTS_SAMPLE": 1,
         "TOP_ROWS_MIN": _NEVER,
         "TOP_SAMPLE_PER_ROW": _NEVER,
-        "TOP_SORTED_ROWS_MAX": 0,
         "BEST_ROWS_MAX": 0,
         "READ_AT_ONCE_ROWS_MAX": 0,
         "REMEMBERED_ROWS_MIN": _NEVER,
@@ -529,7 +525,6 @@ EAGER: Final[Mapping[str, int]] = MappingProxyType(
         "SORTED_TEXTS_SAMPLE": _NEVER,
         "TOP_ROWS_MIN": 1,
         "TOP_SAMPLE_PER_ROW": 2,
-        "TOP_SORTED_ROWS_MAX": 0,
         "BEST_ROWS_MAX": 1 << 20,
         "READ_AT_ONCE_ROWS_MAX": _NEVER,
         "REMEMBERED_ROWS_MIN": 0,

@@ -159,6 +159,12 @@ CASES: Mapping[str, Case] = {
         NUMBERS,
         "SELECT * FROM t ORDER BY k LIMIT 100",
     ),
+    "BEST_ROWS_MAX": Case(
+        _each("BEST_ROWS_MAX", 0, 1_024),
+        (1 << 20,),
+        NUMBERS,
+        "SELECT k FROM t ORDER BY k LIMIT 1000",
+    ),
     "TOP_TASK_ROWS": Case(
         _each("TOP_TASK_ROWS", 32_768, 524_288, 1_048_576),
         (1 << 21,),

@@ -277,7 +277,7 @@ class _TopReader(_AddressReader):
         first_key, context = self._keys[0], self._context
         sampled = tuning.TOP_SAMPLE_PER_ROW * self._limit
         for rows in (sampled, batch.num_rows):
-            if max(self._limit, tuning.TOP_SORTED_ROWS_MAX) < rows <= batch.num_rows:
+            if self._limit < rows <= batch.num_rows:
                 sample = order_columns([first_key], batch.slice(0, rows), context)[0].values
                 bound = nth_value(sample, first_key, self._limit)
                 if bound is not None:
