@@ -13,6 +13,7 @@ import pytest
 import olapdb
 
 ROOT = Path(__file__).parents[2]
+DEMO = ("example_project/demo.py", "--check")
 SECONDS_MAX = 900
 """Longer than the demo's promise (4 minutes on two idle cores), since tests share their machine."""
 
@@ -33,7 +34,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def output(warehouse: Path) -> str:
     """Run the demo, require success and return its output."""
     done = subprocess.run(
-        [sys.executable, "example_project/demo.py", "--check", "--warehouse", str(warehouse)],
+        [sys.executable, *DEMO, "--warehouse", str(warehouse)],
         cwd=ROOT,
         env={**os.environ, "COLUMNS": "160", "NO_COLOR": "1"},
         capture_output=True,
@@ -43,6 +44,13 @@ def output(warehouse: Path) -> str:
     )
     assert done.returncode == 0, f"{done.stdout[-6000:]}\n{done.stderr[-6000:]}"
     return done.stdout
+
+
+def test_make_demo_runs_it() -> None:
+    """CI runs the demo here, and not once more by make."""
+    make = ["make", "--dry-run", "--no-print-directory", "demo"]
+    done = subprocess.run(make, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1].split()[1:] == list(DEMO)
 
 
 def test_it_ends_with_every_number_checked(output: str) -> None:

@@ -6,22 +6,35 @@ granules     a granule has two rows, so that pruning and every path of reading i
 files        no part is kept in the catalog
 merge        parts are merged after each statement
 reopen       the warehouse is on disk, closed and opened after each statement
+
+A file that stores nothing runs under the first two only.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import olapdb
 from olapdb.dbapi.connection import Connection
+from tests.sql.logic import Record
 
 CONFIGURATIONS = ("default", "optimizer", "granules", "files", "merge", "reopen")
 KERNELS_OFF = os.environ.get("OLAPDB_KERNELS") == "off"
 TESTED = ("default", "merge") if KERNELS_OFF else CONFIGURATIONS
 """What is tested with kernels turned off: the other ways change plans and storage, not how a value is computed."""
+WITHOUT_STORAGE = ("default", "optimizer")
+"""What is tested of a file that stores nothing: the other ways change what is stored, and when it is opened."""
 _MERGE_TREE = re.compile(r"^CREATE TABLE\b.*\bENGINE\s*=\s*\w*MergeTree", re.DOTALL)
+
+
+def tested(records: Iterable[Record]) -> tuple[str, ...]:
+    """Return the configurations under which the records of a file are tested."""
+    if any(record.kind == "statement" for record in records):
+        return TESTED
+    return tuple(name for name in TESTED if name in WITHOUT_STORAGE)
 
 
 class Warehouse:

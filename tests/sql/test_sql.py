@@ -12,7 +12,7 @@ import olapdb
 from olapdb.functions import display
 from olapdb.types import DataType
 from tests.harness.oracle import Oracle
-from tests.sql.configurations import KERNELS_OFF, TESTED, Warehouse
+from tests.sql.configurations import KERNELS_OFF, Warehouse, tested
 from tests.sql.logic import Record, answer_lines, read_records, sorted_rows
 from tests.sql.record import FILES, Asked, answered
 
@@ -58,8 +58,14 @@ def difference(record: Record, warehouse: Warehouse) -> str:
     return "\n".join([f"line {record.line}: {sql}", "expected", *record.expected, "got", *lines])
 
 
-@pytest.mark.parametrize("configuration", TESTED)
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    ("path", "configuration"),
+    [
+        pytest.param(path, configuration, id=f"{path.stem}-{configuration}")
+        for path in FILES
+        for configuration in tested(read_records(path))
+    ],
+)
 def test_answers(path: Path, configuration: str, tmp_path: Path) -> None:
     warehouse = Warehouse(configuration, tmp_path)
     differences = []
@@ -68,7 +74,7 @@ def test_answers(path: Path, configuration: str, tmp_path: Path) -> None:
             continue
         if found := difference(record, warehouse):
             differences.append(found)
-        if record.kind == "statement" or configuration == "reopen":
+        if record.kind == "statement":
             warehouse.after_statement()
     warehouse.close()
     assert not differences, f"{len(differences)} differ:\n" + "\n\n".join(differences[:5])

@@ -16,9 +16,15 @@ pytestmark = pytest.mark.feature("house")
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the wheel of this machine."""
+    return build_wheel(tmp_path_factory.mktemp("wheel"))
+
+
 @pytest.mark.slow
-def test_wheel_holds_every_package_and_file(tmp_path: Path) -> None:
-    names = set(zipfile.ZipFile(build_wheel(tmp_path)).namelist())
+def test_wheel_holds_every_package_and_file(wheel: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
     expected = {
         "olapdb" + str(p).removeprefix(str(ROOT / "olapdb"))
         for p in (ROOT / "olapdb").rglob("*.py")
@@ -35,8 +41,9 @@ def test_wheel_holds_every_package_and_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_wheel_of_this_machine_runs_the_kernels_in_a_clean_environment(tmp_path: Path) -> None:
-    wheel = build_wheel(tmp_path)
+def test_wheel_of_this_machine_runs_the_kernels_in_a_clean_environment(
+    wheel: Path, tmp_path: Path
+) -> None:
     if shutil.which("cc") is None:
         pytest.skip("There is no C compiler.")
     assert wheel.name.split("-", 2)[2].startswith("py3-none-")
@@ -56,8 +63,8 @@ def test_wheel_without_a_compiler_is_for_every_platform(tmp_path: Path) -> None:
 def installed_answer(wheel: Path, folder: Path) -> str:
     """Install the wheel apart from this tree; return which kernels run there, and a sum."""
     site = folder / "site"
-    install = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(site)]
-    subprocess.run([*install, str(wheel)], check=True)
+    install = ("-m", "pip", "install", "-q", "--no-deps", "--no-compile", "--target", str(site))
+    subprocess.run([sys.executable, *install, str(wheel)], check=True)
     requirements = sysconfig.get_path("purelib")
     program = f"""import sys; sys.path += [{str(site)!r}, {requirements!r}]
 import olapdb
