@@ -140,7 +140,9 @@ def _reader(connection: Connection, writer: MaterializedView) -> Connection:
     """Return a connection with a session of its own, in the writer's database and zone: it knows no
     temporary table, and no USE or SET, of the script."""
     database = connection.database
-    return Connection(database, database.session(writer.database, {"session_timezone": writer.zone}))
+    return Connection(
+        database, database.session(writer.database, {"session_timezone": writer.zone})
+    )
 
 
 def _is_of_nothing(
