@@ -655,3 +655,15 @@ SYSTEM BACKFILL VIEW v;
 SYSTEM RECONCILE VIEW v;
 ALTER TABLE s MODIFY COLUMN a Int64;
 SYSTEM RECONCILE VIEW v;
+--= conditional_sum_of_merging_source
+CREATE TABLE s (k Int64, j Int64, x Int64, m SimpleAggregateFunction(sum, Float64)) ENGINE = SummingMergeTree ORDER BY (k, j);
+CREATE TABLE t (k Int64, a Int64, b Int64, c Float64) ENGINE = SummingMergeTree ORDER BY k;
+CREATE MATERIALIZED VIEW v TO t AS SELECT k, sumIf(x, j > 1) AS a, sum(x) FILTER (WHERE k != 1 AND j < 9) AS b, sumIf(m, j = 2) AS c FROM s GROUP BY k;
+INSERT INTO s VALUES (1, 1, 10, 1), (1, 2, 10, 0.5), (2, 2, 7, 2), (3, 3, 4, 1);
+SYSTEM RECONCILE VIEW v;
+INSERT INTO s VALUES (1, 1, -10, -1), (1, 2, 1, 0.5), (2, 2, -7, -2), (3, 3, -4, -1);
+OPTIMIZE TABLE s FINAL;
+SYSTEM RECONCILE VIEW v;
+OPTIMIZE TABLE t FINAL;
+INSERT INTO s VALUES (1, 2, 5, 0.25), (2, 2, 7, 2), (3, 3, 4, 1);
+SYSTEM RECONCILE VIEW v;
