@@ -29,7 +29,7 @@ _BY_VALUE = frozenset(
     re.findall(
         r"\w+",
         """abs addDays addHours addMinutes addMonths addSeconds addWeeks addYears and array arrayElement arrayStringConcat
-    assumeNotNull cityHash64 coalesce concat divide empty equals fromUnixTimestamp greater
+    assumeNotNull coalesce concat divide empty equals fromUnixTimestamp greater
     greaterOrEquals greatest has identity if ifNull isDistinctFrom isNotDistinctFrom isNotNull
     isNull least left leftPad length less lessOrEquals map materialize minus modulo moduloOrZero multiIf multiply
     not notEmpty notEquals nullIf or plus repeat right rightPad sign subString substring subtractDays
