@@ -655,3 +655,65 @@ SYSTEM BACKFILL VIEW v;
 SYSTEM RECONCILE VIEW v;
 ALTER TABLE s MODIFY COLUMN a Int64;
 SYSTEM RECONCILE VIEW v;
+--= conditional_sum_of_merging_source
+CREATE TABLE s (k Int64, j Int64, x Int64, m SimpleAggregateFunction(sum, Float64)) ENGINE = SummingMergeTree ORDER BY (k, j);
+CREATE TABLE t (k Int64, a Int64, b Int64, c Float64) ENGINE = SummingMergeTree ORDER BY k;
+CREATE MATERIALIZED VIEW v TO t AS SELECT k, sumIf(x, j > 1) AS a, sum(x) FILTER (WHERE k != 1 AND j < 9) AS b, sumIf(m, j = 2) AS c FROM s GROUP BY k;
+INSERT INTO s VALUES (1, 1, 10, 1), (1, 2, 10, 0.5), (2, 2, 7, 2), (3, 3, 4, 1);
+SYSTEM RECONCILE VIEW v;
+INSERT INTO s VALUES (1, 1, -10, -1), (1, 2, 1, 0.5), (2, 2, -7, -2), (3, 3, -4, -1);
+OPTIMIZE TABLE s FINAL;
+SYSTEM RECONCILE VIEW v;
+OPTIMIZE TABLE t FINAL;
+INSERT INTO s VALUES (1, 2, 5, 0.25), (2, 2, 7, 2), (3, 3, 4, 1);
+SYSTEM RECONCILE VIEW v;
+--= widened_source_of_byte_size
+CREATE TABLE s (k UInt8, x UInt8) ENGINE = MergeTree ORDER BY k;
+CREATE TABLE t (k UInt8, m UInt64) ENGINE = SummingMergeTree ORDER BY k;
+CREATE MATERIALIZED VIEW v TO t AS SELECT s.k AS k, sum(byteSize(x)) AS m FROM s GROUP BY k;
+INSERT INTO s SELECT 1, * FROM values('x UInt8', (200),(250));
+SYSTEM RECONCILE VIEW v;
+ALTER TABLE s MODIFY COLUMN x UInt64;
+OPTIMIZE TABLE s FINAL;
+SYSTEM REPLAY VIEW v STALE;
+SYSTEM RECONCILE VIEW v;
+--= widened_dim_of_reinterpret
+CREATE TABLE s (k UInt8) ENGINE = MergeTree ORDER BY k;
+CREATE TABLE d (k UInt8, x Int32) ENGINE = MergeTree ORDER BY k;
+CREATE TABLE t (k UInt8, m UInt64) ENGINE = SummingMergeTree ORDER BY k;
+CREATE MATERIALIZED VIEW v TO t AS SELECT s.k AS k, sum(reinterpretAsUInt64(x)) AS m FROM s JOIN d ON s.k = d.k GROUP BY k;
+INSERT INTO d SELECT 1, * FROM values('x Int32', (200),(-1));
+INSERT INTO s VALUES (1), (2);
+SYSTEM RECONCILE VIEW v;
+ALTER TABLE d MODIFY COLUMN x Int64;
+OPTIMIZE TABLE d FINAL;
+SYSTEM REPLAY VIEW v STALE;
+SYSTEM RECONCILE VIEW v;
+--= low_cardinality_of_type_name
+CREATE TABLE s (k UInt8, x String) ENGINE = MergeTree ORDER BY k;
+CREATE TABLE t (k UInt8, m SimpleAggregateFunction(max, String)) ENGINE = AggregatingMergeTree ORDER BY k;
+CREATE MATERIALIZED VIEW v TO t AS SELECT s.k AS k, max(toTypeName(x)) AS m FROM s GROUP BY k;
+INSERT INTO s SELECT 1, * FROM values('x String', ('a'),('b'));
+SYSTEM RECONCILE VIEW v;
+ALTER TABLE s MODIFY COLUMN x LowCardinality(String);
+OPTIMIZE TABLE s FINAL;
+SYSTEM REPLAY VIEW v STALE;
+SYSTEM RECONCILE VIEW v;
+--= widened_source_of_sum_with_overflow
+CREATE TABLE s (k UInt8, x UInt8) ENGINE = MergeTree ORDER BY k;
+CREATE TABLE t (k UInt8, m UInt8) ENGINE = MergeTree ORDER BY k;
+CREATE TABLE d (k UInt8, x UInt8) ENGINE = MergeTree ORDER BY k;
+INSERT INTO d VALUES (1, 200), (1, 100);
+CREATE MATERIALIZED VIEW v TO t AS SELECT k, x < (SELECT sumWithOverflowIf(x, k = 1) FROM d) AS m FROM s;
+INSERT INTO s VALUES (1, 100), (2, 10);
+SYSTEM RECONCILE VIEW v;
+ALTER TABLE d MODIFY COLUMN x UInt16;
+SYSTEM RECONCILE VIEW v;
+--= signed_source
+CREATE TABLE s (k UInt8, x UInt8) ENGINE = MergeTree ORDER BY k;
+CREATE TABLE t (k UInt8, m SimpleAggregateFunction(max, String)) ENGINE = AggregatingMergeTree ORDER BY k;
+CREATE MATERIALIZED VIEW v TO t AS SELECT k, max(toString(x + toUInt64(18446744073709551615))) AS m FROM s GROUP BY k;
+INSERT INTO s VALUES (1, 0), (2, 0);
+SYSTEM RECONCILE VIEW v;
+ALTER TABLE s MODIFY COLUMN x Int16;
+SYSTEM RECONCILE VIEW v;

@@ -18,7 +18,17 @@ from olapdb.dbapi.connection import Connection
 from olapdb.errors import Error
 from olapdb.model.schema import Column, MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
-from olapdb.types import AggregateFunction, SimpleAggregateFunction, is_nullable, is_number, plain
+from olapdb.types import (
+    AggregateFunction,
+    Array,
+    DataType,
+    Float,
+    SimpleAggregateFunction,
+    Tuple,
+    is_nullable,
+    is_number,
+    plain,
+)
 from tests.definitions.values import hashable, is_nothing, normal, same
 
 TRUSTED = ("covered", "proven")
@@ -103,7 +113,8 @@ def untruths(
         names = ", ".join(sorted(w.name for w in writers))
         try:
             boxes = _frozen(snapshot, writers) if frozen else []
-            comparison = Comparison(connection, snapshot, target, writers)
+            reader = _reader(connection, writers[0])
+            comparison = Comparison(reader, snapshot, target, writers)
             wrong = comparison.difference(boxes)
         except NotComparable:
             counts["not comparable"] += 1
@@ -123,6 +134,15 @@ def untruths(
                 else "[rows]"
             )
             yield Untruth(f"untrue {sign}", names, f"{sorted(allowed)}: {wrong}")
+
+
+def _reader(connection: Connection, writer: MaterializedView) -> Connection:
+    """Return a connection with a session of its own, in the writer's database and zone: it knows no
+    temporary table, and no USE or SET, of the script."""
+    database = connection.database
+    return Connection(
+        database, database.session(writer.database, {"session_timezone": writer.zone})
+    )
 
 
 def _is_of_nothing(
@@ -203,9 +223,10 @@ class Comparison:
         return " UNION ALL ".join(f"SELECT {names} FROM ({w.query})" for w in self.writers)
 
     def _as_key(self, name: str) -> str:
-        """Return the key column as merges compare it: 0 and -0 are one key."""
-        kind = self._type(name).removeprefix("Nullable(").removesuffix(")")
-        return f"({name} + 0)" if kind in ("Float32", "Float64") else name
+        """Return the key column as merges compare it: 0 and -0 are one key, and so are all NaN."""
+        column = self.target.column(name)
+        assert column is not None
+        return _compared_as(name, column.type)
 
     def _cast(self, name: str) -> str:
         """Return the column cast to its type in the target."""
@@ -459,6 +480,25 @@ class Comparison:
         column = self.target.column(name)
         assert column is not None
         return column.type.name
+
+
+def _compared_as(value: str, kind: DataType) -> str:
+    """Return an expression of the type that is the same for values that merges take for one key."""
+    if "Float" not in kind.name:
+        return value
+    match plain(kind):
+        case Float():
+            return f"if(isNaN({value}), nan, {value} + 0)"
+        case Array(inner=element):
+            return f"arrayMap(z -> {_compared_as('z', element)}, {value})"
+        case Tuple(elements=elements):
+            items = (
+                _compared_as(f"tupleElement({value}, {at + 1})", element)
+                for at, element in enumerate(elements)
+            )
+            return f"tuple({', '.join(items)})"
+        case _:
+            raise NotComparable
 
 
 def _within(key: Any, box: tuple[Any, Any]) -> bool:

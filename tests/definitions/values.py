@@ -14,7 +14,7 @@ def hashable(value: Any) -> Any:
     """Return the value in a form that a dictionary key may have; all NaN are equal."""
     if isinstance(value, float) and math.isnan(value):
         return "nan"
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return tuple(hashable(v) for v in value)
     if isinstance(value, dict):
         return tuple(sorted((hashable(k), hashable(v)) for k, v in value.items()))
@@ -96,7 +96,7 @@ def same(due: Any, there: Any, kind: str) -> bool:
         return moment(due) == there.replace(tzinfo=None)
     if isinstance(there, str) != isinstance(due, str):
         return str(due) == str(there)
-    if isinstance(due, list) and isinstance(there, list):
+    if isinstance(due, list | tuple) and isinstance(there, list | tuple):
         return len(due) == len(there) and all(same(a, b, kind) for a, b in zip(due, there))
     if isinstance(due, dict) and isinstance(there, dict):
         return due.keys() == there.keys() and all(same(due[k], there[k], kind) for k in due)

@@ -317,6 +317,12 @@ RULES = (
         r"Cannot convert NULL value",
         statement=r"\(CAST\(.*\) IS (NOT )?NULL",
     ),
+    Rule(
+        "a value that no row needs is computed, or is not",
+        "refused",
+        r"it is too long",
+        statement=r"WHERE x\d\S* IS (NOT )?NULL",
+    ),
     Rule("bits of integers beyond 64 bits", "refused", r"groupBit", types=r"Int128"),
     # both answer
     Rule(

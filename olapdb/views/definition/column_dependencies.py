@@ -20,6 +20,7 @@ from olapdb.plan.nodes import Plan
 from olapdb.plan.tree import all_scans
 from olapdb.records import dataclass
 from olapdb.types import DataType, is_nullable
+from olapdb.views.definition.canonical_plan import canonical_plan
 from olapdb.views.definition.column_compatibility import check_columns
 from olapdb.views.definition.judgement import (
     Rejudged,
@@ -28,7 +29,7 @@ from olapdb.views.definition.judgement import (
     judgement_change,
     judgement_of,
 )
-from olapdb.views.provability import fills_otherwise
+from olapdb.views.provability import RULES, fills_otherwise
 
 Role: TypeAlias = Literal["source", "target", "dimension"]
 
@@ -120,7 +121,7 @@ def check_altered(
         try:
             plan = _checked_plan(view, name, after)
             _refuse_new_nulls(view, name, (before, snapshot), (plan, after))
-            rejudged = _rejudged(view, name, (before, snapshot), (plan, after))
+            rejudged = _rejudged(view, name, (before, snapshot), (plan, after), altered)
         except Error as error:
             raise AlterOfColumnIsForbidden(
                 f"Cannot {action} {altered.database}.{altered.name}: the materialized view {name}"
@@ -152,7 +153,11 @@ def _checked_plan(view: MaterializedView, name: str, after: Snapshot) -> Plan:
 
 
 def _rejudged(
-    view: MaterializedView, name: str, before: tuple[Plan, Snapshot], after: tuple[Plan, Snapshot]
+    view: MaterializedView,
+    name: str,
+    before: tuple[Plan, Snapshot],
+    after: tuple[Plan, Snapshot],
+    altered: Table,
 ) -> Rejudged | None:
     """Return the change of the view's judgement, or None. Raise ViewNotProvable if merges would
     corrupt the target from now on; a view for which that held before stays unproven."""
@@ -170,9 +175,40 @@ def _rejudged(
         raise ViewNotProvable(
             f"View {name} would go wrong: {refused_item.because}", hint=refused_item.fix
         )
+    if _means_otherwise(view, before, after, altered):
+        # Another version, so that an INSERT or a job that ran the old meaning does not commit.
+        changed = replace(
+            view, unprovable=new_judgement.reason, judged_by=RULES, version=view.version + 1
+        )
+        return Rejudged(changed, "ALTER")
     return judgement_change(
         view, old_judgement, new_judgement, _fills_otherwise(view, before[1], after)
     )
+
+
+def _means_otherwise(
+    view: MaterializedView,
+    before: tuple[Plan, Snapshot],
+    after: tuple[Plan, Snapshot],
+    altered: Table,
+) -> bool:
+    """Return whether a name in the view's query means another column than before, since the altered
+    table has gained a column of that name, or lost it:
+
+        SELECT k, sum(z) FROM s LEFT JOIN d USING (k)     z of d, until s has a column z
+
+    The query is bound over the table with its old names too; names of columns that it read, which
+    a RENAME follows, stay the new ones. The two plans differ if it depends on the others."""
+    old_table = before[1].by_id(altered.id)
+    old_columns = old_table.columns if isinstance(old_table, Table) else ()
+    old_names = {column.name for column in old_columns}
+    read_ids = {column.id for column in old_columns if _reads(before[0], altered.id, column.name)}
+    kept = [c for c in altered.columns if c.name in old_names or c.id in read_ids]
+    lost = [c for c in old_columns if altered.column(c.name) is None and c.id not in read_ids]
+    if len(kept) == len(altered.columns) and not lost:
+        return False
+    plan = _bound(view, OverlaySnapshot.of(after[1], replace(altered, columns=(*kept, *lost))))
+    return plan is None or canonical_plan(plan) != canonical_plan(after[0])
 
 
 def _fills_otherwise(

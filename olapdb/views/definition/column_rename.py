@@ -12,7 +12,7 @@ column that is written, it puts a subquery around the whole query:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 
 from olapdb.bind import BindScope, bind_query
 from olapdb.bind.analysis import referenced_tables
@@ -20,15 +20,16 @@ from olapdb.bind.syntax import rewrite, rewrite_children, walk
 from olapdb.errors import AlterOfColumnIsForbidden, Error
 from olapdb.functions.base import Environment
 from olapdb.model.overlay_snapshot import OverlaySnapshot
-from olapdb.model.schema import Column, MaterializedView, Table, View
+from olapdb.model.schema import MaterializedView, Table, View
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan import nodes as plan_nodes
 from olapdb.plan.nodes import Plan
-from olapdb.plan.tree import all_nodes, all_scans
+from olapdb.plan.tree import all_scans
 from olapdb.records import dataclass
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.sql.parser import parse_query
+from olapdb.views.definition.canonical_plan import canonical_plan
 from olapdb.views.definition.judgement import bind_view
 
 Name = tuple[str, str]
@@ -135,10 +136,10 @@ def _with_input_renamed(
     """Return the text of the view that reads the column under its new name: the old text, the
     renamed text or the text with subqueries, the first that binds to an equal plan."""
     query = parse_query(item.query)
-    expected = _canonical_plan(had, table.id, {old: new})
+    expected = canonical_plan(had, table.id, {old: new})
     for candidate_text in (item.query, to_sql(_with_column_renamed(query, names, old, new))):
         plan = _bind_or_none(item, after, candidate_text)
-        if plan is not None and _canonical_plan(plan, table.id, {}) == expected:
+        if plan is not None and canonical_plan(plan, table.id, {}) == expected:
             return candidate_text
     wrapped_text = to_sql(_with_input_subquery(query, names, table, old, new))
     plan = _bind_or_none(item, after, wrapped_text)
@@ -291,15 +292,13 @@ def _with_output_renamed(
         replace(column, name=new) if column.name == old else column for column in view.columns
     )
     outputs = tuple(new if name == old else name for name in had.names)
-    expected = _canonical_plan(replace(had, output=_outputs(had, outputs)), table.id, {})
+    expected = canonical_plan(replace(had, output=_outputs(had, outputs)), table.id, {})
     current = _bind_or_none(view, after, view.query)
     if current is not None:  # this ALTER may have renamed its input already
-        expected = _canonical_plan(
-            replace(current, output=_outputs(current, outputs)), table.id, {}
-        )
+        expected = canonical_plan(replace(current, output=_outputs(current, outputs)), table.id, {})
     renamed_text = to_sql(_output_renamed_plainly(query, old, new))
     plan = _bind_or_none(view, after, renamed_text)
-    if plan is not None and _canonical_plan(plan, table.id, {}) == expected:
+    if plan is not None and canonical_plan(plan, table.id, {}) == expected:
         return replace(view, query=renamed_text, columns=columns)
     wrapped_text = to_sql(_with_output_subquery(query, had, old, new))
     plan = _bind_or_none(view, after, wrapped_text)
@@ -355,7 +354,7 @@ def _with_output_subquery(query: nodes.Query, had: Plan, old: str, new: str) -> 
     return nodes.Select(columns=columns, source=nodes.SubqueryRelation(query))
 
 
-# --- comparing plans -----------------------------------------------------------------------------
+# --- columns that plans read ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,56 +370,3 @@ def _columns_read(plan: Plan) -> Iterator[_Read]:
     for scan in all_scans(plan.root):
         for _, name in scan.columns:
             yield _Read(scan, name)
-
-
-def _canonical_plan(plan: Plan, table_id: str, renamed: dict[str, str]) -> object:
-    """Return the plan in a form that a rename does not change, for comparison.
-
-    Unique names become numbers in order of appearance, tables become ids, and the columns of table
-    `table_id` get their new names.
-    """
-    return _Shaper(table_id, renamed).plan(plan)
-
-
-class _Shaper:
-    """A walk over one plan that numbers its unique names."""
-
-    def __init__(self, table_id: str, renamed: dict[str, str]) -> None:
-        self._table_id = table_id
-        self._renamed = renamed
-        self._numbers: dict[str, int] = {}
-        self._names: frozenset[str] = frozenset()
-
-    def plan(self, plan: Plan) -> object:
-        """Return the canonical form of the plan: of its root and of its output."""
-        self._names = frozenset(
-            column.name for node in all_nodes(plan.root) for column in node.schema
-        )
-        root = self._shape(plan.root)
-        return root, tuple((self._shape(unique), name) for unique, name in plan.output)
-
-    def _shape(self, value: object) -> object:
-        """Return the canonical form of a node, an expression or a field of one."""
-        match value:
-            case plan_nodes.Scan():
-                return self._scan(value)
-            case str() if value in self._names:
-                return self._numbers.setdefault(value, len(self._numbers))
-            case tuple() | list():
-                return tuple(self._shape(item) for item in value)
-            case Column() | Table():
-                return value.id
-            case _ if is_dataclass(value) and type(value).__module__.startswith("olapdb.plan"):
-                shaped_fields = tuple(
-                    self._shape(getattr(value, item.name)) for item in fields(value) if item.compare
-                )
-                return type(value).__name__, shaped_fields
-            case _:
-                return value
-
-    def _scan(self, scan: plan_nodes.Scan) -> object:
-        """Return the canonical form of a scan, with its columns sorted by their new names."""
-        renamed = self._renamed if scan.table.id == self._table_id else {}
-        order = sorted(scan.columns, key=lambda pair: renamed.get(pair[1], pair[1]))
-        columns = tuple((self._shape(unique), renamed.get(name, name)) for unique, name in order)
-        return "Scan", scan.table.id, columns, scan.final, self._shape(scan.predicate)

@@ -2,14 +2,15 @@
 
 If the engine merges rows, they are matched by key (each key once on both sides); else the tables
 are compared as multisets. Equal values are identical, except for sums of floats, which depend on
-the order of addition. So floats that merges add up, and floats in states, are also equal within
-1e-9 of their magnitude. A Float32 is never a sum (`column_conversion`). Everything is vectorised:
+the order of addition. So floats that merges add up, floats in states, and columns that the query
+computes from such sums are also equal within 1e-9 of their magnitude, or of the magnitude of what
+was added (`magnitudes`). A Float32 is never a sum (`column_conversion`). Everything is vectorised:
 one grouping over both sides matches the keys.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -49,15 +50,26 @@ class Difference:
 
 
 def compare_keys(
-    table: Table, keys: Sequence[str], expected: pa.Table, actual: pa.Table
+    table: Table,
+    keys: Sequence[str],
+    expected: pa.Table,
+    actual: pa.Table,
+    magnitudes: pa.Table | None = None,
+    rounded: frozenset[str] = frozenset(),
 ) -> Difference:
     """Compare two tables by key; each table holds a key at most once. `keys` are column names,
-    empty where each table is a single row."""
+    empty where each table is a single row. `magnitudes` has, by the same keys, the magnitudes of
+    what was added up; without it sums are compared by their own magnitude. `rounded` are columns
+    that the query computes from sums of floats."""
     index_expected, index_actual = _match_keys(table, keys, expected, actual)
     in_both = np.flatnonzero((index_expected >= 0) & (index_actual >= 0))
     only_expected = index_expected[(index_expected >= 0) & (index_actual < 0)]
     only_actual = index_actual[(index_expected < 0) & (index_actual >= 0)]
     left, right = expected.take(index_expected[in_both]), actual.take(index_actual[in_both])
+    added = None if magnitudes is None else _rows_of_keys(table, keys, left, magnitudes)
+    if magnitudes is not None:
+        only_expected = _rows_of_values(table, keys, expected, only_expected, magnitudes)
+        only_actual = _rows_of_values(table, keys, actual, only_actual, magnitudes)
     differing = np.zeros(len(in_both), dtype=bool)
     largest = 0.0
     for column in table.stored_columns:
@@ -66,7 +78,8 @@ def compare_keys(
         differs, largest_here = compare_columns(
             single_chunk(left.column(column.name)),
             single_chunk(right.column(column.name)),
-            FLOAT_TOLERANCE if _adds_floats(table, column) else 0.0,
+            FLOAT_TOLERANCE if _adds_floats(table, column) or column.name in rounded else 0.0,
+            None if added is None else single_chunk(added.column(column.name)),
         )
         differing |= differs
         largest = max(largest, largest_here)
@@ -97,14 +110,54 @@ def _adds_floats(table: Table, column: Column) -> bool:
     return table.engine.name == "SummingMergeTree"
 
 
-def compare_rows(table: Table, expected: pa.Table, actual: pa.Table) -> Difference:
+def _rows_of_keys(table: Table, keys: Sequence[str], rows: pa.Table, others: pa.Table) -> pa.Table:
+    """Return the row of `others` with the key of each of the rows, a row of NULLs without one."""
+    index_rows, index_others = _match_keys(table, keys, rows, others)
+    found = np.full(rows.num_rows, -1, dtype=np.int64)
+    of_rows = index_rows >= 0
+    found[index_rows[of_rows]] = index_others[of_rows]
+    return others.take(pa.array(found, mask=found < 0))
+
+
+def _rows_of_values(
+    table: Table, keys: Sequence[str], rows: pa.Table, indices: np.ndarray, magnitudes: pa.Table
+) -> np.ndarray:
+    """Return the indices without those of rows that a SummingMergeTree may as well drop: all of
+    their sums are zero within the tolerance of what was added."""
+    if table.engine.name != "SummingMergeTree" or not len(indices):
+        return indices
+    kept = rows.take(indices)
+    added = _rows_of_keys(table, keys, kept, magnitudes)
+    has_value = np.zeros(len(indices), dtype=bool)
+    for column in table.stored_columns:
+        if column.name in keys:
+            continue
+        values = single_chunk(kept.column(column.name))
+        if not (pa.types.is_floating(values.type) or pa.types.is_integer(values.type)):
+            return indices
+        zeros = pa.array(np.zeros(len(values)), values.type)
+        added_here = single_chunk(added.column(column.name))
+        differs, _ = compare_columns(values, zeros, FLOAT_TOLERANCE, added_here)
+        has_value |= differs
+    return indices[has_value]
+
+
+def compare_rows(
+    table: Table, expected: pa.Table, actual: pa.Table, rounded: frozenset[str] = frozenset()
+) -> Difference:
     """Compare two tables as multisets. A row that `expected` has more often is missing, one that
-    `actual` has more often is extra."""
+    `actual` has more often is extra. Two rows are equal too if they differ in the `rounded` columns
+    only, within the tolerance."""
     names = [column.name for column in table.stored_columns]
     counts_expected, counts_actual, first = _count_rows(table, names, expected, actual)
     missing = np.maximum(counts_expected - counts_actual, 0)
     extra = np.maximum(counts_actual - counts_expected, 0)
     rows = pa.concat_tables([expected, actual])
+    if rounded and missing.any() and extra.any():
+        columns = dict(zip(names, _groupable(table, names, expected, actual), strict=True))
+        of_missing, of_extra = _near_rows(columns, rounded, first, missing, extra)
+        np.subtract.at(missing, of_missing, 1)
+        np.subtract.at(extra, of_extra, 1)
     keys = [key for key in key_columns(table) if key is not None] or names
     return Difference(
         keys_compared=len(first),
@@ -116,6 +169,44 @@ def compare_rows(table: Table, expected: pa.Table, actual: pa.Table) -> Differen
             (("missing", rows.take(first[missing > 0])), ("extra", rows.take(first[extra > 0]))),
         ),
     )
+
+
+def _near_rows(
+    columns: Mapping[str, pa.ChunkedArray],
+    rounded: frozenset[str],
+    first: np.ndarray,
+    missing: np.ndarray,
+    extra: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return pairs of a missing and an extra row that are equal within the tolerance, as positions
+    in `missing` and `extra`; a position occurs once for each pair.
+
+    Rows of equal other columns are sorted by their rounded ones and paired in this order.
+    `columns` are those of all rows; `first` has the row of each position."""
+    owners = [np.repeat(np.arange(len(first)), counts) for counts in (missing, extra)]
+    at = np.concatenate(owners)
+    is_extra = np.repeat([False, True], [len(owner) for owner in owners])
+    taken = {n: single_chunk(c).take(from_numpy(first[at])) for n, c in columns.items()}
+    numbers = [n for n in taken if n in rounded and pa.types.is_floating(taken[n].type)]
+    group = np.zeros(len(at), dtype=np.int64)
+    for name in taken.keys() - set(numbers):
+        codes = taken[name].dictionary_encode("encode").indices.to_numpy(zero_copy_only=False)
+        _, group = np.unique(np.stack([group, codes]), axis=1, return_inverse=True)
+        group = group.reshape(-1)
+    sorted_by = [taken[n].to_numpy(zero_copy_only=False) for n in reversed(numbers)]
+    order = np.lexsort((*sorted_by, group, is_extra))
+    place = np.empty(len(at), dtype=np.int64)
+    for side in (order[: len(owners[0])], order[len(owners[0]) :]):
+        starts = np.searchsorted(group[side], group[side])
+        place[side] = np.arange(len(side)) - starts
+    label = group * (len(at) + 1) + place
+    _, left, right = np.intersect1d(label[~is_extra], label[is_extra], return_indices=True)
+    right = right + len(owners[0])
+    differs = np.zeros(len(left), dtype=bool)
+    for name in numbers:
+        pair = [taken[name].take(from_numpy(side)) for side in (left, right)]
+        differs |= compare_columns(*pair, FLOAT_TOLERANCE)[0]
+    return at[left[~differs]], at[right[~differs]]
 
 
 # --- matching ------------------------------------------------------------------------------------
@@ -200,13 +291,13 @@ def _indices(column: pa.ChunkedArray) -> np.ndarray:
 
 
 def compare_columns(
-    left: pa.Array, right: pa.Array, tolerance: float = 0.0
+    left: pa.Array, right: pa.Array, tolerance: float = 0.0, magnitudes: pa.Array | None = None
 ) -> tuple[np.ndarray, float]:
     """Return a mask of the rows that differ, and the largest absolute difference of two numbers.
 
-    Floats are equal within `tolerance` times their magnitude. Structs (states) are compared field
-    by field, lists element by element where the lengths are equal. NaN equals NaN and NULL equals
-    NULL.
+    Floats are equal within `tolerance` times their magnitude, or times that of `magnitudes`, which
+    has the type of both sides. Structs (states) are compared field by field, lists element by
+    element where the lengths are equal. NaN equals NaN and NULL equals NULL.
     """
     left_null, right_null = _nulls(left), _nulls(right)
     differs = left_null != right_null
@@ -215,14 +306,17 @@ def compare_columns(
         inner, largest = np.zeros(len(left), dtype=bool), 0.0
         for index in range(kind.num_fields):
             field_differs, field_difference = compare_columns(
-                pc.struct_field(left, index), pc.struct_field(right, index), tolerance
+                pc.struct_field(left, index),
+                pc.struct_field(right, index),
+                tolerance,
+                None if magnitudes is None else pc.struct_field(magnitudes, index),
             )
             inner |= field_differs
             largest = max(largest, field_difference)
     elif pa.types.is_list(kind) or pa.types.is_map(kind):
         inner, largest = _compare_lists(left, right, tolerance)
     elif pa.types.is_floating(kind):
-        inner, largest = _compare_floats(left, right, tolerance)
+        inner, largest = _compare_floats(left, right, tolerance, magnitudes)
     elif pa.types.is_null(kind):
         inner, largest = np.zeros(len(left), dtype=bool), 0.0
     else:
@@ -236,14 +330,21 @@ def _nulls(array: pa.Array) -> np.ndarray:
     return mask
 
 
-def _compare_floats(left: pa.Array, right: pa.Array, tolerance: float) -> tuple[np.ndarray, float]:
+def _compare_floats(
+    left: pa.Array, right: pa.Array, tolerance: float, magnitudes: pa.Array | None
+) -> tuple[np.ndarray, float]:
     """Return for each row whether the values differ by more than the relative `tolerance`, and the
-    greatest finite difference of these rows (0.0 without one). NaN equals NaN."""
+    greatest finite difference of these rows (0.0 without one). NaN equals NaN. The tolerance is
+    relative to the values, and to a row's finite magnitude, if this is greater."""
     left_values = left.to_numpy(zero_copy_only=False).astype(np.float64)
     right_values = right.to_numpy(zero_copy_only=False).astype(np.float64)
     with np.errstate(invalid="ignore", over="ignore"):
         distance = np.abs(left_values - right_values)
-        close = distance <= tolerance * np.maximum(np.abs(left_values), np.abs(right_values))
+        size = np.maximum(np.abs(left_values), np.abs(right_values))
+        if magnitudes is not None:
+            added = magnitudes.to_numpy(zero_copy_only=False).astype(np.float64)
+            size = np.maximum(size, np.where(np.isfinite(added), np.abs(added), 0.0))
+        close = distance <= tolerance * size
         close &= np.isfinite(distance)
     same = (left_values == right_values) | close | (np.isnan(left_values) & np.isnan(right_values))
     differences = distance[~same]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -17,17 +18,21 @@ from olapdb.ingest.read_parts import read_rows
 from olapdb.ingest.trigger import TriggerContext
 from olapdb.lineage.retention import FrozenKeys
 from olapdb.lineage.sorting_key import key_columns
+from olapdb.model.overlay_snapshot import OverlaySnapshot
 from olapdb.model.part import Part
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Verdict
 from olapdb.records import dataclass
+from olapdb.views.definition.judgement import bind_view
 from olapdb.views.jobs.chunk import ChunkTask, FailedChunk, rows_of_chunk
 from olapdb.views.jobs.job import ChunkEvent, ViewJob, by_partition, view_name
 from olapdb.views.jobs.source_pruning import parts_reaching_slices
 from olapdb.views.proof.compare import Difference, compare_keys, compare_rows
 from olapdb.views.proof.coverage import bypass, gap_slices
+from olapdb.views.proof.magnitudes import magnitude_view
 from olapdb.views.proof.shared_targets import compared_parts, peers
+from olapdb.views.provability.rounding import rounded_outputs
 
 CHUNKS_MAX = 64
 """Chunks of a comparison, unless its partitions are large."""
@@ -116,11 +121,8 @@ class Recomputation:
         for index, partition in enumerate(partitions or [EMPTY_TARGET]):
             actual_rows = actual.get(partition, empty)
             comparable = frozen.without_frozen(layout, partition, actual_rows)
-            difference = _compare(
-                target,
-                frozen.without_frozen(layout, partition, expected.get(partition, empty)),
-                comparable,
-            )
+            due = frozen.without_frozen(layout, partition, expected.get(partition, empty))
+            difference = self._difference(partition, due, comparable)
             row = self._row(partition, difference, gap_rows, bypass_rows.get(partition, 0))
             if frozen.holds(partition):
                 nothing_compared = difference.equal and not difference.keys_compared
@@ -148,16 +150,7 @@ class Recomputation:
     def expected(self) -> list[ComputedRows]:
         """Compute the rows that the view and its peers make of the source rows that each has seen.
         Raise the error of a chunk that failed."""
-        tasks: list[ChunkTask] = []
-        in_gap: list[bool] = []
-        for view in peers(self.view, self.snapshot):
-            seen = parts_reaching_slices(view, self.snapshot, self.slices, self.job.services)
-            unseen = gap_slices(view, self.snapshot) if view.id in self.gap_of else ()
-            pieces = [(name, batch, False) for name, batch in _batches(by_partition(seen))]
-            pieces += [(gap.partition, gap.parts, True) for gap in unseen]
-            for partition, parts, is_gap in pieces:
-                tasks.append(self._task(view, partition, parts, len(tasks)))
-                in_gap.append(is_gap)
+        tasks, in_gap = self._tasks()
         computed: list[ComputedRows] = []
         self.job.plan(self.view, tasks)
         for outcome in self.job.run(tasks):
@@ -182,6 +175,66 @@ class Recomputation:
                 )
             )
         return computed
+
+    def _tasks(self) -> tuple[list[ChunkTask], list[bool]]:
+        """Return the tasks that recompute the rows, and whether each is in a view's gap."""
+        tasks: list[ChunkTask] = []
+        in_gap: list[bool] = []
+        for view in peers(self.view, self.snapshot):
+            seen = parts_reaching_slices(view, self.snapshot, self.slices, self.job.services)
+            unseen = gap_slices(view, self.snapshot) if view.id in self.gap_of else ()
+            pieces = [(name, batch, False) for name, batch in _batches(by_partition(seen))]
+            pieces += [(gap.partition, gap.parts, True) for gap in unseen]
+            for partition, parts, is_gap in pieces:
+                tasks.append(self._task(view, partition, parts, len(tasks)))
+                in_gap.append(is_gap)
+        return tasks, in_gap
+
+    def _difference(self, partition: str, expected: pa.Table, actual: pa.Table) -> Difference:
+        """Return the difference of the rows of one partition, combined as by a full merge: by key
+        if the engine merges rows and all keys are columns, else as multisets. Only where they
+        differ, sums of floats are compared by the magnitude of what was added."""
+        target, keys = self.target, key_columns(self.target)
+        if not target.engine.combines or None in keys:
+            return compare_rows(target, expected, actual, self._rounded)
+        if expected.equals(actual):  # both in the order of the keys, each key once
+            return Difference(keys_compared=expected.num_rows)
+        names = [key for key in keys if key is not None]
+        difference = compare_keys(target, names, expected, actual, rounded=self._rounded)
+        if difference.equal or partition not in self._magnitudes:
+            return difference
+        magnitudes = self._magnitudes[partition]
+        return compare_keys(target, names, expected, actual, magnitudes, self._rounded)
+
+    @cached_property
+    def _rounded(self) -> frozenset[str]:
+        """Return the columns that the views compute from sums of floats."""
+        names = frozenset[str]()
+        for view in peers(self.view, self.snapshot):
+            names |= rounded_outputs(bind_view(view, self.snapshot))
+        return names
+
+    @cached_property
+    def _magnitudes(self) -> dict[str, pa.Table]:
+        """Return the magnitudes of what the views add up, by partition, as rows of the target; {}
+        where it has no sums of floats, or where the magnitudes cannot be computed."""
+        target = self.target
+        writers = [
+            changed
+            for view in peers(self.view, self.snapshot)
+            if (changed := magnitude_view(view, target)) is not None
+        ]
+        if not writers:
+            return {}
+        of_magnitudes = replace(self, snapshot=OverlaySnapshot.of(self.snapshot, *writers))
+        rows: list[pa.Table] = []
+        # Not by `job.run`, whose chunks are on record: these are no chunks of the comparison.
+        tasks, _ = of_magnitudes._tasks()
+        for outcome in self.job.executor.run(tasks, self.job.record.stop_requested):
+            if isinstance(outcome, FailedChunk):
+                return {}
+            rows.append(rows_of_chunk(outcome))
+        return self._split(target, rows)
 
     def _task(
         self, view: MaterializedView, partition: str, parts: Sequence[Part], index: int
@@ -287,15 +340,3 @@ def _chunk_name(partitions: Sequence[str]) -> str:
 def _schema(table: Table) -> pa.Schema:
     """Return the Arrow schema of the table's stored columns."""
     return pa.schema([pa.field(column.name, column.type.arrow) for column in table.stored_columns])
-
-
-def _compare(target: Table, expected: pa.Table, actual: pa.Table) -> Difference:
-    """Compare by key if the engine merges rows and all keys are columns, else as multisets."""
-    if not target.engine.combines:
-        return compare_rows(target, expected, actual)
-    keys = key_columns(target)
-    if None in keys:
-        return compare_rows(target, expected, actual)
-    if expected.equals(actual):  # both in the order of the keys, each key once
-        return Difference(keys_compared=expected.num_rows)
-    return compare_keys(target, [key for key in keys if key is not None], expected, actual)

@@ -12,6 +12,7 @@ from olapdb.engine.combine import summed_columns
 from olapdb.engine.layout import TableLayout
 from olapdb.engine.summing_maps import nested_maps
 from olapdb.functions import resolve_aggregate
+from olapdb.functions.aggregates.combinators import Combinator, If
 from olapdb.lineage.sorting_key import key_columns
 from olapdb.model.schema import Column, Table
 from olapdb.plan import nodes
@@ -54,9 +55,14 @@ def commutes(node: nodes.Node, call: AggregateCall, table: Table) -> bool:
         if table.engine.drops_keys:
             return False
         return call.aggregate.merge_function in ("min", "max") or "uniq" in call.name.lower()
-    if len(call.arguments) != 1 or not isinstance(call.arguments[0], ColumnRef):
+    arguments = call.arguments
+    if _is_conditional(call):
+        *arguments, condition = arguments
+        if not over_keys(node, condition, table):
+            return False  # else it is the aggregate over a filter by keys
+    if len(arguments) != 1 or not isinstance(arguments[0], ColumnRef):
         return False
-    stored = stored_column_of(node, call.arguments[0].name)
+    stored = stored_column_of(node, arguments[0].name)
     column = table.column(stored[1]) if stored and stored[0] == table.id else None
     if column is None or not table.engine.merges_values:
         return False
@@ -64,11 +70,27 @@ def commutes(node: nodes.Node, call: AggregateCall, table: Table) -> bool:
         return False
     if isinstance(column.type, types.AggregateFunction):
         return "Merge" in call.name
-    base = call.name.removesuffix("State").removesuffix("SimpleState")
+    base = _base_name(call.name)
     if isinstance(column.type, types.SimpleAggregateFunction):
         return base == column.type.function and (base != "sum" or holds_sums(column.type.inner))
     is_summed = column.name in {summed.name for summed in summed_columns(TableLayout(table))}
     return is_summed and base == "sum" and holds_sums(column.type)
+
+
+def _is_conditional(call: AggregateCall) -> bool:
+    """Return whether the aggregate is an -If, whose last argument is a condition."""
+    function = call.aggregate
+    while isinstance(function, Combinator):
+        if isinstance(function, If):
+            return True
+        function = function.inner
+    return False
+
+
+def _base_name(name: str) -> str:
+    """Return the aggregate's name without -If, -State and -SimpleState: "sumIfState" -> "sum"."""
+    shorter = name.removesuffix("SimpleState").removesuffix("State").removesuffix("If")
+    return name if shorter == name else _base_name(shorter)
 
 
 def _cast_commutes(call: AggregateCall, column: Column) -> bool:

@@ -67,6 +67,12 @@ def rounding_items(parts: BoundDefinition) -> Iterator[JudgedItem]:
     yield from dict.fromkeys(rounding.problems)
 
 
+def rounded_outputs(plan: nodes.Plan) -> frozenset[str]:
+    """Return the output columns of a bound plan that are computed from sums or means of floats."""
+    rounded = _Rounding().rounded_columns(plan.root)
+    return frozenset(name for unique, name in plan.output if unique in rounded)
+
+
 @dataclass
 class _Rounding:
     """A walk over a plan that collects, in `problems`, the clauses and calls whose result depends

@@ -123,6 +123,7 @@ PROVABLE = [
     ("plain", "SELECT k, v AS n FROM s WHERE v > (SELECT max(f) FROM prices)"),
     # sources that merge their rows
     ("summing", "SELECT k, sum(w) AS n FROM summ GROUP BY k"),
+    ("summing", "SELECT k, sumIf(w, k > 3) AS n FROM summ GROUP BY k"),
     ("maxima", "SELECT k, max(w) AS m FROM aggr GROUP BY k"),
     ("states", "SELECT k, uniqState(k) AS u FROM repl GROUP BY k"),
 ]
@@ -207,6 +208,8 @@ MARKED = [
     ("plain", "WITH now() AS t SELECT k, toInt64(t) AS n FROM s", "now()"),
     # sources whose merges drop rows
     ("sums", "SELECT k, sum(w) AS n FROM summ GROUP BY k", "zero"),
+    ("summing", "SELECT k, sumIf(w, w > 3) AS n FROM summ GROUP BY k", "sumIf"),
+    ("summing", "SELECT k, sumIf(w, note = 'a') AS n FROM summ GROUP BY k", "sumIf"),
     ("states", "SELECT k, uniqState(k) AS u FROM summ GROUP BY k", "summ"),
     ("summing", "SELECT k, sum(w * sign) AS n FROM coll GROUP BY k", "coll"),
     ("summing", "SELECT k, sum(sign) AS n FROM coll GROUP BY k", "coll"),

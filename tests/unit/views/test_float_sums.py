@@ -1,0 +1,133 @@
+"""Sums of floats that cancel: RECONCILE compares them by the magnitude of what was added."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import olapdb
+from olapdb.model.schema import MaterializedView, Table
+from olapdb.views.proof.compare import compare_columns, compare_keys, compare_rows
+from olapdb.views.proof.magnitudes import magnitude_view
+
+pytestmark = pytest.mark.feature("reconcile")
+
+SOURCE = "CREATE TABLE s (z UInt8, k Int64, x Float64) ENGINE = MergeTree ORDER BY z"
+
+
+def verdict_after(*statements: str) -> str:
+    """Return the verdict of the view v after the statements and a RECONCILE."""
+    with olapdb.connect() as connection:
+        connection.execute("SYSTEM STOP MERGES")
+        for statement in (SOURCE, *statements, "SYSTEM RECONCILE VIEW v"):
+            connection.execute(statement)
+        rows = connection.execute("SELECT verdict FROM system.views").fetchall()
+    return str(rows[0][0])
+
+
+OTHER_ORDER = (
+    "INSERT INTO s VALUES (1, 1, 1e16)",
+    "INSERT INTO s VALUES (3, 1, -1e16)",
+    "INSERT INTO s VALUES (2, 1, 1)",
+    "OPTIMIZE TABLE s FINAL",
+)
+"""The sum is 1 as the rows came, and 0 as they are sorted."""
+
+
+@pytest.mark.parametrize(
+    ("target", "query"),
+    [
+        (
+            "(k Int64, a SimpleAggregateFunction(sum, Float64)) ENGINE = AggregatingMergeTree",
+            "SELECT k, sum(x) AS a FROM s GROUP BY k",
+        ),
+        (
+            "(k Int64, a AggregateFunction(avg, Float64)) ENGINE = AggregatingMergeTree",
+            "SELECT k, avgState(x) AS a FROM s GROUP BY k",
+        ),
+        (
+            "(k Int64, a AggregateFunction(sumIf, Nullable(Float64), UInt8)) ENGINE = AggregatingMergeTree",
+            "SELECT k, sumIfState(toNullable(x), z < 9) AS a FROM s GROUP BY k",
+        ),
+        ("(k Int64, a Float64) ENGINE = SummingMergeTree", "SELECT k, x AS a FROM s"),
+        (
+            "(k Int64, a Float64, n UInt64) ENGINE = SummingMergeTree",
+            "SELECT k, sum(x) AS a, count() AS n FROM s WHERE x < 2e16 GROUP BY k",
+        ),
+    ],
+)
+def test_a_sum_that_cancels_is_equal_in_any_order(target: str, query: str) -> None:
+    view = f"CREATE MATERIALIZED VIEW v TO t AS {query}"
+    assert verdict_after(f"CREATE TABLE t {target} ORDER BY k", view, *OTHER_ORDER) == "proven"
+
+
+def test_a_dimension_added_up_in_another_order_is_equal_in_a_plain_target() -> None:
+    verdict = verdict_after(
+        "CREATE TABLE d (z UInt8, f Float64) ENGINE = MergeTree ORDER BY z",
+        *(f"INSERT INTO d VALUES ({z}, {f})" for z, f in ((3, 0.1), (1, 0.2), (2, 0.3))),
+        "CREATE TABLE t (k Int64, r Float64) ENGINE = MergeTree ORDER BY k",
+        "CREATE MATERIALIZED VIEW v TO t AS SELECT k, x + (SELECT sum(f) FROM d) AS r FROM s",
+        "INSERT INTO s VALUES (1, 1, 0), (1, 1, 0), (1, 2, 5)",
+        "OPTIMIZE TABLE d FINAL",
+    )
+    assert verdict == "proven"
+
+
+def table_of(connection: olapdb.Connection, definition: str) -> Table:
+    """Create the table t, and return it."""
+    connection.execute(f"CREATE TABLE t {definition}")
+    table = connection.database.services.catalog.snapshot().find("default", "t")
+    assert isinstance(table, Table)
+    return table
+
+
+def test_more_than_the_tolerance_differs() -> None:
+    sums = pa.array([1.0, 1.0]), pa.array([1.0 + 1e-6, 1.0 + 1e-6])
+    differs, _ = compare_columns(*sums, 1e-9, pa.array([1e2, 1e4]))
+    assert differs.tolist() == [True, False]
+    with olapdb.connect() as connection:
+        table = table_of(connection, "(k Int64, a Float64) ENGINE = SummingMergeTree ORDER BY k")
+    rows = pa.table({"k": pa.array([1, 2, 3], pa.int64()), "a": [1e-12, 1.0, 5.0]})
+    due = pa.table({"k": pa.array([2, 4], pa.int64()), "a": [1.0, 1e-3]})
+    added = pa.table({"k": pa.array([1, 2, 3, 4], pa.int64()), "a": [1.0, 1.0, 5.0, 1.0]})
+    difference = compare_keys(table, ["k"], due, rows, added)
+    assert (difference.missing, difference.extra, difference.differing) == (1, 1, 0)
+
+
+def test_rows_are_paired_within_the_tolerance_of_their_rounded_columns_only() -> None:
+    with olapdb.connect() as connection:
+        table = table_of(
+            connection, "(k Int64, a Float64, b Float64) ENGINE = MergeTree ORDER BY k"
+        )
+    near = 1.0 + 1e-12
+    due = pa.table({"k": [1, 1, 1, 2, 3], "a": [2.0, 1.0, 1.0, 1.0, 1.0], "b": [0.0, 0, 0, 0, 1]})
+    rows = pa.table(
+        {"k": [1, 1, 1, 2, 3], "a": [near, near, 2.0, 1.1, 1.0], "b": [0.0, 0, 0, 0, near]}
+    )
+    difference = compare_rows(table, due, rows, frozenset("a"))
+    assert (difference.missing, difference.extra) == (2, 2)  # 1.1 of k = 2, and b of k = 3
+    assert compare_rows(table, due, rows).missing == 4
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        (
+            "SELECT k, sum(x) AS a FROM s GROUP BY k",
+            "SELECT k, sum(abs(x)) AS a FROM default.s GROUP BY k",
+        ),
+        (
+            "SELECT k, x AS a FROM s WHERE x < 0",
+            "SELECT k AS k, abs(a) AS a FROM (SELECT k, x AS a FROM default.s WHERE x < 0)",
+        ),
+    ],
+)
+def test_the_query_of_magnitudes(query: str, expected: str) -> None:
+    with olapdb.connect() as connection:
+        connection.execute(SOURCE)
+        table = table_of(connection, "(k Int64, a Float64) ENGINE = SummingMergeTree ORDER BY k")
+        connection.execute(f"CREATE MATERIALIZED VIEW v TO t AS {query}")
+        (view,) = connection.database.services.catalog.snapshot().objects_of(MaterializedView)
+    changed = magnitude_view(view, table)
+    assert changed is not None
+    assert " ".join(changed.query.split()).replace("( ", "(").replace(" )", ")") == expected
