@@ -312,6 +312,8 @@ def columns_from(
         data_type = definition.type
         if data_type is None:
             data_type = _default_type(definition, columns, context, snapshot)
+            if definition.modifier == "NULL":
+                data_type = types.make_nullable(data_type)
         elif nullable and not isinstance(data_type, types.LowCardinality):
             data_type = types.make_nullable(data_type)
         column = Column(
