@@ -88,14 +88,15 @@ def _is_zone(piece: str) -> bool:
 
 
 def _fraction(array: pa.Array, data_type: DataType, digits: int) -> pa.Array:
-    """Return the first `digits` digits of the seconds' fractions, as text; digits that the type lacks are 0."""
+    """Return the first `digits` digits of the seconds' fractions, 9 at most, as text; digits that the type lacks
+    are 0."""
     ticks = calendar.ticks_per_second(data_type)
     fractions = columns.numpy_values(array).astype(np.int64) % ticks
     if isinstance(data_type, Date | Date32):
         fractions = np.zeros_like(fractions)
     kept = min(digits, 9)
     shown = fractions * (10**9 // ticks) // 10 ** (9 - kept)
-    return pc.utf8_rpad(_padded(shown, kept), width=digits, padding="0")
+    return _padded(shown, kept)
 
 
 def _strftime(seconds: np.ndarray, form: str) -> pa.Array:
