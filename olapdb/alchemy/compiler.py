@@ -67,7 +67,7 @@ class OlapIdentifierPreparer(IdentifierPreparer):
         super().__init__(dialect, initial_quote="`", final_quote="`", escape_quote="`")
 
 
-def _sorts_or_limits(compound: CompoundSelect) -> bool:
+def _sorts_or_limits(compound: CompoundSelect[Any]) -> bool:
     """Return whether a UNION, EXCEPT or INTERSECT has clauses of its own for all of its rows."""
     return bool(
         compound._group_by_clauses
