@@ -8,6 +8,7 @@ from sqlalchemy import exc
 from sqlalchemy import types as sqltypes
 from sqlalchemy.engine.default import DefaultDialect
 from sqlalchemy.sql.compiler import IdentifierPreparer, SQLCompiler
+from sqlalchemy.sql.selectable import CompoundSelect
 
 from olapdb.alchemy.operators import OperatorCompiler
 
@@ -66,6 +67,15 @@ class OlapIdentifierPreparer(IdentifierPreparer):
         super().__init__(dialect, initial_quote="`", final_quote="`", escape_quote="`")
 
 
+def _sorts_or_limits(compound: CompoundSelect[Any]) -> bool:
+    """Return whether a UNION, EXCEPT or INTERSECT has clauses of its own for all of its rows."""
+    return bool(
+        compound._group_by_clauses
+        or compound._order_by_clauses
+        or compound._has_row_limiting_clause
+    )
+
+
 class OlapCompiler(OperatorCompiler):
     """A compiler of Core's expressions where ClickHouse's SQL differs from the standard."""
 
@@ -100,10 +110,21 @@ class OlapCompiler(OperatorCompiler):
 
     def visit_compound_select(self, cs: Any, *arguments: Any, **kw: Any) -> str:
         """Compile a UNION, EXCEPT or INTERSECT; the outermost one gets the settings of
-        `_with_nulls`."""
+        `_with_nulls`.
+
+        ORDER BY and LIMIT are of all rows, so the operation becomes a subquery below them: behind the last
+        query they would be of its rows alone."""
         is_whole = not self.stack
         text = super().visit_compound_select(cs, *arguments, **kw)  # type: ignore[no-untyped-call]
+        if _sorts_or_limits(cs):
+            text = f"SELECT * FROM ({text}"
         return self._with_nulls(text, cs) if is_whole else text
+
+    def group_by_clause(self, select: Any, **kw: Any) -> str:
+        """Compile GROUP BY. Before it, close the subquery that `visit_compound_select` opens."""
+        text = super().group_by_clause(select, **kw)  # type: ignore[no-untyped-call]
+        is_subquery = isinstance(select, CompoundSelect) and _sorts_or_limits(select)
+        return f"){text}" if is_subquery else str(text)
 
     def visit_insert(self, insert_stmt: Any, *arguments: Any, **kw: Any) -> str:
         """Compile an INSERT with the settings of `_with_nulls` for its SELECT."""

@@ -9,7 +9,7 @@ column, different calls multiply each other's rows:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
@@ -28,6 +28,8 @@ from olapdb.plan.expressions import (
     ColumnRef,
     CorrelatedSubquery,
     Expression,
+    InSubquery,
+    ScalarSubquery,
     Unnested,
     columns_of,
     element_type,
@@ -41,8 +43,10 @@ from olapdb.types import Map
 
 if TYPE_CHECKING:
     from olapdb.bind import decorrelation
+    from olapdb.plan import fingerprint
 else:
     decorrelation = LazyModule("olapdb.bind.decorrelation")
+    fingerprint = LazyModule("olapdb.plan.fingerprint")
 
 
 def bind_array_join(
@@ -221,6 +225,7 @@ class Unnesting:
 
     def __post_init__(self) -> None:
         self._columns: dict[Expression, Expression] = {}
+        self._plans: dict[Hashable, plan.Node] = {}
 
     def add_joins(self, node: plan.Node, expressions: Iterable[Expression]) -> plan.Node:
         """Return the node with an ArrayJoin on top for each new call in the expressions, and a
@@ -229,19 +234,20 @@ class Unnesting:
         Calls inside other calls come first."""
         for expression in expressions:
             for call in _calls_inside_out(expression):
-                if call in self._columns:
+                key = self._with_known_plans(call)
+                if key in self._columns:
                     continue
                 if isinstance(call, CorrelatedSubquery):
                     children = tuple(map(self.rewrite, call.children()))
                     subquery = cast(CorrelatedSubquery, with_children(call, children))
-                    node, self._columns[call] = decorrelation.SubqueryJoin(
+                    node, self._columns[key] = decorrelation.SubqueryJoin(
                         subquery, node, self.names
                     ).join()
                     continue
                 unique = self.names.unique("arrayJoin")
                 arrays = ((unique, self.rewrite(call.argument)),)
                 node = plan.ArrayJoin(node, node.schema, arrays, False)
-                self._columns[call] = ColumnRef(call.type, unique)
+                self._columns[key] = ColumnRef(call.type, unique)
         return node
 
     def rewrite(self, expression: Expression) -> Expression:
@@ -251,9 +257,28 @@ class Unnesting:
         return transform(
             expression,
             lambda e: (
-                self._columns.get(e) if isinstance(e, Unnested | CorrelatedSubquery) else None
+                self._columns.get(self._with_known_plans(e))
+                if isinstance(e, Unnested | CorrelatedSubquery)
+                else None
             ),
         )
+
+    def _with_known_plans(self, call: Expression) -> Expression:
+        """Return the call with the plan of each subquery that computes the same as an earlier one replaced by
+        that one's. Each use of an alias binds its subqueries anew, and its arrayJoin() is still one."""
+        if not any(isinstance(e, ScalarSubquery | InSubquery) for e in walk(call)):
+            return call
+        return transform(call, self._with_known_plan)
+
+    def _with_known_plan(self, expression: Expression) -> Expression | None:
+        """Return a subquery with the first plan that computes the same; None for other expressions."""
+        if not isinstance(expression, ScalarSubquery | InSubquery):
+            return None
+        key = fingerprint.fingerprint(expression.plan)
+        if key is None:
+            return None
+        known = self._plans.setdefault(key, expression.plan)
+        return None if known is expression.plan else replace(expression, plan=known)
 
     def rewrite_call(self, call: AggregateCall) -> AggregateCall:
         """Return the aggregate with its arguments rewritten."""

@@ -442,6 +442,8 @@ class ExpressionBinder:
             name = functions.respecting_nulls(name) or ""
             if not name:
                 raise errors.NotSupportedError(f"{node.name} does not support RESPECT NULLS.")
+        elif node.nulls == "IGNORE":
+            name = functions.ignoring_nulls(name)
         parameters = self.bind_all(parameter_nodes)
         groups = self.nullable_keys, self._bound_aliases
         self.nullable_keys, self._bound_aliases = {}, {}  # an aggregate reads rows, not groups

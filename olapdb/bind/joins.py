@@ -307,7 +307,10 @@ class _JoinBinder:
         if self.strictness == "ASOF" and self._place_asof(bound, node):
             return
         if self.kind == "FULL":
-            self.further.append(bound)
+            if truth(bound) is False:  # no row has a partner
+                self._add_condition_of_side(bound, on_left=True)
+            else:
+                self.further.append(bound)
             return
         if self.kind == "CROSS":
             raise InvalidJoinOnExpression("CROSS JOIN has no ON.", position=node.position)

@@ -15,7 +15,7 @@ from olapdb.bind.result_names import result_name
 from olapdb.bind.scope import BindScope
 from olapdb.bind.select import with_clause
 from olapdb.bind.sources import bind_source
-from olapdb.bind.stars import expand_arguments, star_syntax, starred_columns
+from olapdb.bind.stars import expand_arguments, shown_name, star_syntax, starred_columns
 from olapdb.bind.syntax import rewrite, rewrite_children, walk
 from olapdb.errors import InternalError, NotSupportedError
 from olapdb.sql import nodes as sql
@@ -177,7 +177,7 @@ def _columns_of_star(binder: ExpressionBinder, star: sql.Star) -> list[sql.Expre
     columns: list[sql.Expression] = []
     for column in starred_columns(binder, star):
         syntax = star_syntax(binder, star, column)
-        name = result_name(binder, syntax) if star.applied else binder.relation.display(column)
+        name = result_name(binder, syntax) if star.applied else shown_name(binder, column)
         plain = isinstance(syntax, sql.Identifier) and ".".join(syntax.parts) == name
         columns.append(syntax if plain else sql.Alias(syntax, name, position=star.position))
     return columns

@@ -82,7 +82,7 @@ def _literal(value: object) -> sql.Expression | None:
 
 
 def _shortened(binder: Binder, node: sql.Identifier) -> sql.Identifier:
-    """Return a column's identifier as the result shows it: `t.a` as `a` where this is unique.
+    """Return a column's identifier as the result shows it: `t.a` as `a` where this is unique, and no alias.
 
     A name that is no column of FROM stays."""
     if len(node.parts) == 1:
@@ -92,9 +92,11 @@ def _shortened(binder: Binder, node: sql.Identifier) -> sql.Identifier:
         if nested_arrays(binder.relation, node.parts):
             return replace(node, parts=node.parts[-1:])
         return _shortened_path(binder, node)
-    if binder.relation.display(column) == column.name:
+    is_alias = column.name in binder.aliases
+    if binder.relation.display(column) == column.name and not is_alias:
         return replace(node, parts=(column.name,))
-    return replace(node, parts=(*column.qualifiers[0], column.name))
+    qualifier = column.qualifiers[0] if column.qualifiers else node.parts[:-1]
+    return replace(node, parts=(*qualifier, column.name))
 
 
 def _shortened_path(binder: Binder, node: sql.Identifier) -> sql.Identifier:

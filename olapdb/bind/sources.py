@@ -252,9 +252,10 @@ def _common_table(
     rows of the step before. Raises UnsupportedRecursion if it is no set operation."""
     assert common.item.query is not None
     label = common.item.name
+    shown, names = source.alias or label, _both_names(source, label)
     if common.working is not None:
         rows = recursive.working_table(queries, common.working)
-        return _query_relation(queries, rows, source.alias or label, label)
+        return _query_relation(queries, rows, None, shown, names)
     if common.recursive:
         if not isinstance(common.item.query, sql.SetOperation):
             raise errors.UnsupportedRecursion(
@@ -263,11 +264,16 @@ def _common_table(
                 position=common.item.position,
             )
         recursion = recursive.bind_recursive(queries, common, context)
-        return _query_relation(queries, recursion, source.alias or label, label)
+        return _query_relation(queries, recursion, None, shown, names)
     inner = replace(common.context, depth=context.depth)
     bound = queries.subquery(common.item.query, inner)
     bound = _renamed(bound, common.item.column_aliases, source)
-    return _query_relation(queries, bound, source.alias or common.item.name, common.item.name)
+    return _query_relation(queries, bound, None, shown, names)
+
+
+def _both_names(source: sql.TableReference, name: str) -> tuple[Qualifier, ...]:
+    """Return the qualifiers of a WITH query: its alias, by which result columns are named, and its name."""
+    return ((source.alias,), (name,)) if source.alias and source.alias != name else ((name,),)
 
 
 def _view(

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
+from olapdb.bind import constants
 from olapdb.bind.contracts import Binder
 from olapdb.bind.names import suggestion
 from olapdb.bind.nested_values import nested_arrays
@@ -23,7 +25,7 @@ from olapdb.errors import (
 from olapdb.plan.expressions import Expression
 from olapdb.records import dataclass
 from olapdb.sql import nodes as sql
-from olapdb.types import Tuple, plain
+from olapdb.types import Array, Tuple, plain
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,10 @@ class StarColumn:
     name: str
     expression: Expression
     syntax: sql.Expression
+
+
+class _TupleElement(RelationColumn):
+    """An element of the tuple `t` that `t.*` names; its qualifier is the tuple's name."""
 
 
 def expand_star(binder: Binder, star: sql.Star) -> Iterator[StarColumn]:
@@ -45,9 +51,16 @@ def expand_star(binder: Binder, star: sql.Star) -> Iterator[StarColumn]:
         if star.applied:
             yield StarColumn(result_name(binder, syntax), binder.bind(syntax), syntax)
         elif isinstance(syntax, sql.Identifier):
-            yield StarColumn(binder.relation.display(column), column.use(), syntax)
+            yield StarColumn(shown_name(binder, column), column.use(), syntax)
         else:
-            yield StarColumn(binder.relation.display(column), binder.bind(syntax), syntax)
+            yield StarColumn(shown_name(binder, column), binder.bind(syntax), syntax)
+
+
+def shown_name(binder: Binder, column: RelationColumn) -> str:
+    """Return the result name of a star's column: an element of a tuple has the tuple's name before its own."""
+    if isinstance(column, _TupleElement):
+        return f"{column.qualifier}.{column.name}"
+    return binder.relation.display(column)
 
 
 def star_syntax(binder: Binder, star: sql.Star, column: RelationColumn) -> sql.Expression:
@@ -124,12 +137,9 @@ def expand_arguments(binder: Binder, node: sql.Expression) -> sql.Expression:
 
 
 def untupled(binder: Binder, node: sql.Expression) -> list[tuple[str, sql.Expression]] | None:
-    """Return the elements of `untuple(t)`, or of `t.*` where t is a tuple and no table, as (result
-    name, syntax); None for any other expression.
+    """Return the elements of `untuple(t)` as (result name, syntax); None for any other expression.
 
     An alias names them `alias.1`, …. Raises NoTuple unless it is one tuple."""
-    if isinstance(node, sql.Star):
-        return _tuple_star(binder, node)
     call = node.expression if isinstance(node, sql.Alias) else node
     if not isinstance(call, sql.Function) or call.name.lower() != "untuple":
         return None
@@ -144,26 +154,6 @@ def untupled(binder: Binder, node: sql.Expression) -> list[tuple[str, sql.Expres
         alias = f"{node.name}.{field}" if isinstance(node, sql.Alias) else None
         elements.append((alias or result_name(binder, syntax), syntax))
     return elements
-
-
-def _tuple_star(binder: Binder, star: sql.Star) -> list[tuple[str, sql.Expression]] | None:
-    """Return the elements of `t.*` where t is a column of tuples; None for a star of a table."""
-    if not star.qualifier or binder.relation.has_qualifier(star.qualifier):
-        return None
-    if star != sql.Star(qualifier=star.qualifier, position=star.position):
-        return None
-    whole = sql.Identifier(star.qualifier, position=star.position)
-    column = binder.relation.find(whole.parts)
-    data_type = None if column is None else plain(column.type)
-    if not isinstance(data_type, Tuple):
-        return None
-    return [
-        (
-            f"{'.'.join(star.qualifier)}.{field}",
-            sql.Function("tupleElement", (whole, sql.Literal(field))),
-        )
-        for field in data_type.field_names
-    ]
 
 
 def _has_star(items: Sequence[sql.Expression]) -> bool:
@@ -193,21 +183,25 @@ def starred_columns(binder: Binder, star: sql.Star) -> list[RelationColumn]:
     of EXCEPT STRICT or REPLACE STRICT is unknown."""
     relation = binder.relation
     is_table = not star.qualifier or relation.has_qualifier(star.qualifier)
-    arrays = [] if is_table else nested_arrays(relation, star.qualifier)
-    if not is_table and not arrays:
+    parts = [] if is_table else _parts_of_value(binder, star)
+    if not is_table and not parts:
         raise UnknownIdentifier(
             f"{'.'.join(star.qualifier)}.* : there is no such table in FROM.",
             hint=suggestion(star.qualifier[-1], {c.qualifier for c in relation.columns}),
             position=star.position,
         )
-    columns = arrays or list(relation.starred(star.qualifier))
+    columns = parts or list(relation.starred(star.qualifier))
     if not columns and star.pattern is None:
         raise BadArguments("There is nothing that * could stand for.", position=star.position)
     names = {c.name for c in columns}
     for name in (*star.names, *star.excluded, *(alias.name for alias in star.replaced)):
         if name not in names:
             raise _unknown(name, names, star)
-    if star.names:
+    if star.names and parts:
+        columns = [
+            c for c in columns if c.name in star.names
+        ]  # in their own order, as in ClickHouse
+    elif star.names:
         columns = [c for name in star.names for c in columns if c.name == name]
     if star.pattern is not None:
         pattern = _compiled(star.pattern, star)
@@ -218,6 +212,32 @@ def starred_columns(binder: Binder, star: sql.Star) -> list[RelationColumn]:
         for c in columns
         if c.name not in star.excluded and not any(p.search(c.name) for p in hidden)
     ]
+
+
+def _parts_of_value(binder: Binder, star: sql.Star) -> list[RelationColumn]:
+    """Return what `n.*` stands for where n is no table: the arrays of the nested structure n, or the elements
+    of the tuple n, a column, an alias or an element of another one; [] for anything else."""
+    arrays = nested_arrays(binder.relation, star.qualifier)
+    if arrays:
+        return arrays
+    whole = binder.lookup(star.qualifier, sql.Identifier(star.qualifier, position=star.position))
+    data_type = None if whole is None else plain(whole.type)
+    if isinstance(data_type, Array):
+        data_type = plain(data_type.inner)
+    if whole is None or not isinstance(data_type, Tuple):
+        return []
+    elements: list[RelationColumn] = []
+    for name in data_type.field_names:
+        element = binder.call("tupleElement", (whole, constants.string(name)))
+        elements.append(
+            _TupleElement(name, element.type, partial(_same, element), (star.qualifier,))
+        )
+    return elements
+
+
+def _same(expression: Expression) -> Expression:
+    """Return the expression: the element of a tuple is bound already."""
+    return expression
 
 
 def _unknown(name: str, names: Collection[str], star: sql.Star) -> ProgrammingError:

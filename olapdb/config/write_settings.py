@@ -59,6 +59,11 @@ WRITE_DEFINITIONS = (
         only=_DEFAULT_ENGINES,
     ),
     SettingDefinition(
+        "allow_deprecated_syntax_for_merge_tree",
+        False,
+        "CREATE TABLE takes MergeTree(date, key, granularity).",
+    ),
+    SettingDefinition(
         "default_temporary_table_engine",
         "Memory",
         "The engine of a CREATE TEMPORARY TABLE that names none.",

@@ -144,8 +144,9 @@ def compression_of_path(path: str) -> str:
 
 
 def format_of_path(path: str) -> Format | None:
-    """Return the format by the ending of a file name, before an ending of a compression if there is one; None if
-    unknown."""
+    """Return the format by the ending of a file name, before an ending of a compression if there is one. An ending
+    may be the name of a format, in any case. None if unknown."""
     stem = path if compression_of_path(path) == "none" else path.rpartition(".")[0]
     ending = stem.rpartition(".")[2].lower()
-    return next((data_format for data_format in formats() if ending in data_format.endings), None)
+    ended = (data_format for data_format in formats() if ending in data_format.endings)
+    return next(ended, _by_name().get(ending) if "." in stem else None)

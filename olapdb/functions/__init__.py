@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from olapdb.functions.aggregates.name_parts import (
     aggregate_names,
+    ignoring_nulls,
     is_aggregate,
     joins_texts,
     respecting_nulls,
@@ -65,6 +66,7 @@ __all__ = [
     "display",
     "display_array",
     "function_names",
+    "ignoring_nulls",
     "is_aggregate",
     "is_scalar",
     "joins_texts",

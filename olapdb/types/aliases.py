@@ -107,6 +107,10 @@ _WITH_LENGTH = frozenset(
 
 CASE_INSENSITIVE = {
     name.upper(): name
-    for name in ("DateTime64", "Decimal32", "Decimal64", "Decimal128", "Decimal256", "Enum")
+    for name in (
+        *("DateTime", "DateTime64"),
+        *("Decimal32", "Decimal64", "Decimal128", "Decimal256"),
+        "Enum",
+    )
 } | {"BINARY": "FixedString", "DATETIME32": "DateTime"}
 """Names with arguments that may be written in any case, or have another one."""

@@ -16,12 +16,11 @@ from olapdb.compute.row_buffer import RowBuffer
 from olapdb.compute.spill.budget import SpillBudget
 from olapdb.errors import IncorrectResultOfScalarSubquery
 from olapdb.execute.operators.row_limits import check_bytes, check_rows, has_limit
-from olapdb.functions import default_value
 from olapdb.lazy import lazy_modules
 from olapdb.plan import nodes
 from olapdb.plan.expressions import DictionaryCall, InSubquery, ScalarSubquery, walk
 from olapdb.plan.tree import all_expressions, expressions_of
-from olapdb.types import DataType, is_nullable
+from olapdb.types import DataType, Tuple, is_nullable
 
 if TYPE_CHECKING:
     from olapdb.compute import dictionary_rows
@@ -91,8 +90,8 @@ def _scalar(
 ) -> pa.Scalar:
     """Return the subquery's only value, of several columns a tuple; NULL where there is no row.
 
-    Where the type cannot be NULL, no row gives its default. Raises
-    IncorrectResultOfScalarSubquery for more than one row."""
+    Raises IncorrectResultOfScalarSubquery for more than one row, and for no row where the type cannot be
+    NULL."""
     batches: list[pa.RecordBatch] = []
     for batch in run_node(with_large_sets_joined(plan, context), context):
         if batch.num_rows:
@@ -103,8 +102,7 @@ def _scalar(
                 hint="Aggregate it, or add LIMIT 1, or use IN instead of =.",
             )
     if not batches:
-        null = pa.scalar(None, data_type.arrow)
-        return null if is_nullable(data_type) else default_value(data_type)
+        return _without_row(data_type)
     row = batches[0]
     if row.num_columns == 1:
         value = row.column(0)
@@ -113,6 +111,20 @@ def _scalar(
     if value.type != data_type.arrow:
         value = value.cast(data_type.arrow)
     return value[0]
+
+
+def _without_row(data_type: DataType) -> pa.Scalar:
+    """Return the value of a scalar subquery without rows: NULL. Raises IncorrectResultOfScalarSubquery for a
+    type that has none: the tuple of several columns, whose type was decided before any row was read, too."""
+    if is_nullable(data_type):
+        return pa.scalar(None, data_type.arrow)
+    is_of_columns = isinstance(data_type, Tuple)
+    raise IncorrectResultOfScalarSubquery(
+        f"A scalar subquery of type {data_type} returned no row, and its value cannot be NULL.",
+        hint="Write (SELECT tuple(a, b) …) in place of (SELECT a, b …): one column is NULL without a row."
+        if is_of_columns
+        else "Aggregate it, as by any() or groupArray(), which give one row in any case.",
+    )
 
 
 def _buffered(

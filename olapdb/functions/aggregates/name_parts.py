@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
 
 from olapdb.functions.aggregates.factories import FACTORIES
@@ -78,14 +79,25 @@ def base_name(name: str) -> str | None:
 def respecting_nulls(name: str) -> str | None:
     """Return the name, combinators kept, of the aggregate that `name` becomes with RESPECT NULLS; None if it has no
     such form."""
+    return _renamed(name, _RESPECTING_NULLS)
+
+
+def ignoring_nulls(name: str) -> str:
+    """Return the name, combinators kept, of the aggregate that `name` becomes with IGNORE NULLS: itself, unless it
+    respects them by its name."""
+    return _renamed(name, _IGNORING_NULLS) or name
+
+
+def _renamed(name: str, names: Mapping[str, str]) -> str | None:
+    """Return the name with the one of `names` for the aggregate without its combinators; None if it has none."""
     combinators_of = ""
     while (base := canonical_name(name)) is None:
         split = split_combinator(name)
         if split is None:
             return None
         name, combinators_of = split[0], split[1] + combinators_of
-    kept = _RESPECTING_NULLS.get(base)
-    return None if kept is None else kept + combinators_of
+    renamed = names.get(base)
+    return None if renamed is None else renamed + combinators_of
 
 
 _RESPECTING_NULLS = MappingProxyType(
@@ -98,6 +110,7 @@ _RESPECTING_NULLS = MappingProxyType(
         "anyLast_respect_nulls": "anyLast_respect_nulls",
     }
 )
+_IGNORING_NULLS = MappingProxyType({"any_respect_nulls": "any", "anyLast_respect_nulls": "anyLast"})
 
 
 def joins_texts(name: str) -> bool:

@@ -19,6 +19,7 @@ from olapdb.types import (
     NOTHING,
     Array,
     DataType,
+    FixedString,
     Integer,
     Map,
     Nothing,
@@ -138,14 +139,26 @@ def _map_element(name: str, arguments: Sequence[Argument], container: Map) -> Sc
         equal.
         """
         offsets, keys, items = map_parts(arrays[0])
-        needles = cast_column(arrays[1], call.types[1], key_type, call.environment, strict=True)
+        given = _keys_that_fit(arrays[1], call.types[1], key_type)
+        source, target = make_nullable(call.types[1]), make_nullable(key_type)
+        needles = cast_column(given, source, target, call.environment, strict=True)
         owners = columns.parents_of(offsets)
-        matches = np.flatnonzero(np.asarray(pc.equal(keys, needles.take(from_numpy(owners)))))
+        equal = pc.fill_null(pc.equal(keys, needles.take(from_numpy(owners))), False)
+        matches = np.flatnonzero(np.asarray(equal))
         positions = np.full(len(arrays[0]), -1, np.int64)
         positions[owners[matches][::-1]] = matches[::-1]  # the first of equal keys
         return take_or_default(items, positions, inner)
 
     return scalar.standard_call(name, arguments, inner, kernel)
+
+
+def _keys_that_fit(given: pa.Array, data_type: DataType, key: DataType) -> pa.Array:
+    """Return texts with NULL for those that are too long for a FixedString, which equal none; other keys
+    unchanged."""
+    width = plain(key)
+    if not isinstance(width, FixedString) or not isinstance(plain(data_type), String | FixedString):
+        return given
+    return pc.if_else(pc.less_equal(pc.binary_length(given), width.length), given, None)
 
 
 def _tuple_element(name: str, arguments: Sequence[Argument]) -> ScalarCall:
@@ -190,8 +203,6 @@ def _element_position(container: Tuple, key: object) -> int | None:
 
 def _element_of_each(name: str, arguments: Sequence[Argument], container: Array) -> ScalarCall:
     """Resolve tupleElement of an array of tuples: the array of their elements."""
-    if len(arguments) > 2 and not isinstance(plain(arguments[2].type), Array):
-        raise scalar.illegal(name, arguments[2].type, "an Array as the default")
     if _innermost(container) is None:
         raise scalar.illegal(name, container, "a Tuple or an Array of Tuples")
     if len(arguments) == 3:

@@ -12,7 +12,8 @@ from olapdb.functions.casts.numbers import conversion_error, first_bad
 from olapdb.functions.kernels import calendar, columns
 from olapdb.types.arrow_values import from_numpy, to_numpy
 
-_DATE = r"^(?P<y>\d{4})[-/.](?P<m>\d{1,2})[-/.](?P<d>\d{1,2})(?P<rest>(?:[ T]\d{1,2}:\d{1,2}(?::\d{1,2}(?:\.\d*)?)?)?)$"
+_DATE = r"^(?P<y>\d{4})[-/.](?P<m>\d{1,2})[-/.](?P<d>\d{1,2})$"
+_DATE_AND_TIME = r"^(?P<y>\d{4})[-/.](?P<m>\d{2})[-/.](?P<d>\d{2})[ T]\d{2}:\d{2}:\d{2}(?:\.\d+)?$"
 
 
 _TIME_OF_DAY = r"[ T].*[1-9]"
@@ -27,7 +28,7 @@ _PACKED = r"^(?P<y>\d{4})(?P<m>\d{2})(?P<d>\d{2})$"
 def parse_dates(
     array: pa.Array, target: types.Date | types.Date32, *, exact: bool = False
 ) -> pa.Array:
-    """Parse dates: `2024-01-05`, `20240105`, or with a time, which is dropped.
+    """Parse dates: `2024-01-05`, `20240105`, or with a time `2024-01-05 01:02:03.5`, which is dropped.
 
     As in ClickHouse a day beyond the end of its month counts into the next, and a month beyond 12
     gives 1970-01-01. `exact` refuses both, times other than 00:00:00, and days out of range.
@@ -95,12 +96,14 @@ def _scanned_dates(
     Raises CannotParse or CannotParseDate about the first text, if any, that matches none."""
     dashed = pc.extract_regex(array, _DATE)
     packed = pc.extract_regex(array, _PACKED)
-    bad = first_bad(~to_numpy(pc.or_(dashed.is_valid(), packed.is_valid())))
+    timed = pc.extract_regex(array, _DATE_AND_TIME)
+    is_date = pc.or_(pc.or_(dashed.is_valid(), packed.is_valid()), timed.is_valid())
+    bad = first_bad(~to_numpy(is_date))
     if bad is not None:
         value = array[bad].as_py()
         kind = CannotParse if value[:4].isdigit() and len(value) > 8 else CannotParseDate
         raise conversion_error(kind, array, bad, target, "a date is written YYYY-MM-DD")
-    return tuple(_group(name, dashed, packed) for name in ("y", "m", "d"))  # type: ignore[return-value]
+    return tuple(_group(name, dashed, packed, timed) for name in ("y", "m", "d"))  # type: ignore[return-value]
 
 
 def _group(name: str, *matches: pa.Array) -> np.ndarray:

@@ -245,7 +245,7 @@ def _time_zone_of(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 def _make_date(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     """Return dates of (year, month, day) or times of six numbers.
 
-    1970-01-01 for a day or month out of range.
+    1970-01-01 for a day or month out of range, and for an hour, minute or second below 0.
     """
     numbers = [columns.numpy_values(a.cast(pa.int64(), safe=False)) for a in arrays[:6]]
     year, month, day = numbers[:3]
@@ -256,6 +256,7 @@ def _make_date(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
             np.where((days < 0) | (days > calendar.DATE_MAX), 0, days), pa.date32()
         )
     hour, minute, second = numbers[3:6]
+    in_range &= (hour >= 0) & (minute >= 0) & (second >= 0)
     wall = np.where(in_range, days * calendar.DAY + hour * 3600 + minute * 60 + second, 0)
     seconds = calendar.utc_of_text(wall, calendar.zone_of(call.result, call.environment.zone))
     return columns.from_values(np.clip(seconds, 0, calendar.DATETIME_MAX), call.result.arrow)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from olapdb.errors import ArgumentOutOfBound, BadArguments
+from olapdb.errors import ArgumentOutOfBound, BadArguments, DecimalOverflow
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument, ScalarCall
 from olapdb.functions.kernels import calendar, columns
@@ -83,11 +83,14 @@ def _times(
 def _as_times(
     parts: Sequence[np.ndarray], fraction: np.ndarray | int, call: scalar.Invocation
 ) -> pa.Array:
-    """Build times from the parts of their wall clock and a fraction in ticks of the type."""
+    """Build times from the parts of their wall clock and a fraction in ticks of the type.
+
+    Raises DecimalOverflow for times that 64 bits of nanoseconds do not hold, from 2262 on."""
     result = call.result
     assert isinstance(result, DateTime | DateTime64)
     seconds, exists = _times(parts, result, call.environment.zone)
     exists &= (parts[0] >= _FIRST_YEAR64) | isinstance(result, DateTime)
+    exists &= (parts[3] >= 0) & (parts[4] >= 0) & (parts[5] >= 0)
     if isinstance(result, DateTime):
         seconds = np.where(exists, np.clip(seconds, 0, calendar.DATETIME_MAX), 0)
         return columns.from_values(seconds, result.arrow)
@@ -95,9 +98,15 @@ def _as_times(
     first = calendar.utc_from_local(first, calendar.zone_of(result, call.environment.zone))
     ticks = calendar.ticks_per_second(result)
     step = ticks // 10**result.precision
-    low, high = calendar.limits64(ticks)
-    seconds = np.clip(np.where(exists, seconds, first), low // ticks, high // ticks)
-    return columns.from_values(seconds * ticks + np.where(exists, fraction * step, 0), result.arrow)
+    seconds = np.where(exists, seconds, first)
+    fractions = np.where(exists, fraction * step, 0)
+    _, high = calendar.limits64(ticks)
+    last, last_fraction = divmod(high, ticks)
+    if ((seconds > last) | ((seconds == last) & (fractions > last_fraction))).any():
+        raise DecimalOverflow(
+            f"A time is beyond those that {result} holds.", hint="Give it a precision of 6 or less."
+        )
+    return columns.from_values(seconds * ticks + fractions, result.arrow)
 
 
 def _make_time64(name: str, arguments: Sequence[Argument]) -> ScalarCall:

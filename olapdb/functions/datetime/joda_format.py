@@ -14,6 +14,7 @@ from olapdb.functions.base import Argument, Column, ScalarCall
 from olapdb.functions.datetime.components import date_rule, iso_week
 from olapdb.functions.datetime.parse_format import JODA_TOKEN
 from olapdb.functions.datetime.row_zones import by_row_zone
+from olapdb.functions.datetime.zones import own_zone
 from olapdb.functions.kernels import calendar, columns
 from olapdb.types import STRING, DataType, Date, Date32
 
@@ -81,15 +82,21 @@ def _token(name: str, piece: str) -> Callable[[np.ndarray], Column]:
     return lambda seconds: _padded(number(seconds), count)
 
 
+def _is_zone(piece: str) -> bool:
+    """Return whether the token is the name of the zone: `zzzz`, or more letters."""
+    return piece.startswith("zzzz")
+
+
 def _fraction(array: pa.Array, data_type: DataType, digits: int) -> pa.Array:
-    """Return the first `digits` digits of the seconds' fractions, as text; digits that the type lacks are 0."""
+    """Return the first `digits` digits of the seconds' fractions, 9 at most, as text; digits that the type lacks
+    are 0."""
     ticks = calendar.ticks_per_second(data_type)
     fractions = columns.numpy_values(array).astype(np.int64) % ticks
     if isinstance(data_type, Date | Date32):
         fractions = np.zeros_like(fractions)
     kept = min(digits, 9)
     shown = fractions * (10**9 // ticks) // 10 ** (9 - kept)
-    return pc.utf8_rpad(_padded(shown, kept), width=digits, padding="0")
+    return _padded(shown, kept)
 
 
 def _strftime(seconds: np.ndarray, form: str) -> pa.Array:
@@ -109,15 +116,23 @@ def _format(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     IllegalTypeOfArgument unless the format is a constant text."""
     template = scalar.constant_text(name, arguments, 1, "the format")
     pieces = [match[0] for match in JODA_TOKEN.finditer(template)]
-    tokens = [None if piece.startswith("S") else _token(name, piece) for piece in pieces]
+    tokens = [
+        None if piece.startswith("S") or _is_zone(piece) else _token(name, piece)
+        for piece in pieces
+    ]
     zone = scalar.constant_zone(name, arguments, 2) if len(arguments) > 2 else None
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         """Return each timestamp's text: the texts of the format's tokens, joined."""
         seconds = calendar.local_seconds(arrays[0], call.types[0], call.environment.zone, zone)
         start = pa.repeat(pa.scalar(""), len(seconds))
+        shown_zone = zone or own_zone(call.types[0]) or call.environment.zone
         texts = [
-            _fraction(arrays[0], call.types[0], len(piece)) if token is None else token(seconds)
+            token(seconds)
+            if token is not None
+            else pa.scalar(shown_zone)
+            if _is_zone(piece)
+            else _fraction(arrays[0], call.types[0], len(piece))
             for token, piece in zip(tokens, pieces, strict=True)
         ]
         return pc.binary_join_element_wise(start, *texts, "")

@@ -89,6 +89,8 @@ def _decode(*, lenient: bool) -> Kernel:
     def decode(value: bytes) -> bytes:
         """Decode one value; raise IncorrectData for invalid base64 unless `lenient`."""
         try:
+            if len(value) % 4:
+                raise binascii.Error  # Python's decoder takes a further "=" at the end
             return base64.b64decode(value, validate=True)
         except binascii.Error:
             if lenient:

@@ -227,14 +227,12 @@ def _overlaid(
     text: bytes | str, new: bytes | str, offset: int, length: int | None = None
 ) -> bytes | str:
     """Return the text with `length` units from `offset` replaced by `new`; the offset counts from 1, from the end if
-    negative; 0 is the start.
+    negative; 0 is behind the end.
 
     Without `length`, or with a negative one, as many units as `new` has are replaced."""
     size = len(new) if length is None or length < 0 else length
     start = offset - 1 if offset > 0 else len(text) + offset
     start = min(max(start, 0), len(text))
-    if offset == 0:
-        start = 0
     return text[:start] + new + text[start + size :]  # type: ignore[operator]
 
 

@@ -122,11 +122,9 @@ def split_by_string(array: pa.Array, separator: str) -> pa.Array:
 
 
 def _by_char(array: pa.Array, separator: str) -> pa.Array:
-    """Split texts at a separator; raise BadArguments unless it is one character."""
-    if len(array) and len(separator) != 1:
-        raise BadArguments(
-            "The separator of splitByChar is one character.", hint="Use splitByString."
-        )
+    """Split texts at a separator; raise BadArguments unless it is one byte."""
+    if len(array) and len(separator.encode("utf-8", "surrogateescape")) != 1:
+        raise BadArguments("The separator of splitByChar is one byte.", hint="Use splitByString.")
     return split_by_string(array, separator)
 
 

@@ -15,7 +15,8 @@ from olapdb.types import Array, DataType
 
 @dataclass(frozen=True, slots=True)
 class ColumnDefinition(Node):
-    """A column of CREATE or ALTER; `type` is None where the default expression decides it.
+    """A column of CREATE or ALTER; `type` is None where the default expression decides it. `modifier`
+    then says whether the column may be NULL; a type that is written says so itself.
 
     `nested` are the elements (name, type) of a type Nested; each becomes an array: `flattened`,
     whose `nested_of` is the name of the Nested.
@@ -32,6 +33,7 @@ class ColumnDefinition(Node):
     statistics: tuple[str, ...] = ()
     nested_of: str = ""
     settings: tuple[Setting, ...] = ()
+    modifier: Lit["", "NULL", "NOT NULL"] = ""
 
     def flattened(self) -> tuple[ColumnDefinition, ...]:
         """Return `n Nested(a T, b U)` as `n.a Array(T)`, `n.b Array(U)`; another column unchanged."""

@@ -133,8 +133,11 @@ def parse_column(cursor: TokenCursor, before_type: str = "") -> tuple[nodes.Colu
         raise cursor.refused(
             "NULL or a default of a whole Nested", f"Name each column: `{name}.{nested[0][0]}` …"
         )
+    modifier: Literal["", "NULL", "NOT NULL"] = ""
     if data_type is not None:
         data_type = _with_modifier(data_type, options, position)
+    elif options.has_modifier:
+        modifier = "NULL" if options.nullable else "NOT NULL"
     column = nodes.ColumnDefinition(
         name,
         data_type,
@@ -146,6 +149,7 @@ def parse_column(cursor: TokenCursor, before_type: str = "") -> tuple[nodes.Colu
         nested,
         options.statistics,
         settings=options.settings,
+        modifier=modifier,
         position=position,
     )
     return column, options.is_primary

@@ -13,7 +13,6 @@ from olapdb.sql.parser import (
     expressions,
     functions,
     named_collections,
-    operands,
     queries,
     refresh,
     relations,
@@ -376,7 +375,8 @@ def _parse_index(cursor: TokenCursor, position: Position) -> nodes.Alter:
     cursor.expect("ON")
     table = cursor.table_name()
     if cursor.take("("):
-        elements = operands.parse_list_until(cursor, ")")
+        elements = cursor.comma_separated(_parse_index_element)
+        cursor.expect(")")
         expression = elements[0] if len(elements) == 1 else nodes.TupleLiteral(elements)
     else:
         expression = expressions.parse_expression(cursor)
@@ -389,3 +389,10 @@ def _parse_index(cursor: TokenCursor, position: Position) -> nodes.Alter:
     index = columns.parse_index_type(cursor, name, expression, position)
     action = nodes.IndexAction("ADD", name, index, if_not_exists, position=position)
     return nodes.Alter(table, (action,), position=position)
+
+
+def _parse_index_element(cursor: TokenCursor) -> nodes.Expression:
+    """Parse an expression of CREATE INDEX. ASC and DESC behind it say nothing: a skip index has no order."""
+    expression = expressions.parse_expression(cursor)
+    cursor.take_one_of("ASC", "DESC")
+    return expression

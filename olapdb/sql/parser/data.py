@@ -122,15 +122,26 @@ def _parse_insert_columns(cursor: TokenCursor) -> tuple[tuple[str, ...] | None, 
     if cursor.take("*"):
         if cursor.take("EXCEPT"):
             grouped = cursor.take("(")
-            excluded = cursor.dotted_names("a column")
+            excluded = (
+                cursor.dotted_names("a column") if grouped else _parse_names_and_comma(cursor)
+            )
             if grouped:
                 cursor.expect(")")
+        cursor.take(",")
     elif cursor.sees("COLUMNS", "("):
         raise cursor.refused("COLUMNS in the list of INSERT", "Name the columns.")
     else:
-        columns = cursor.dotted_names("a column")
+        columns = _parse_names_and_comma(cursor)
     cursor.expect(")")
     return columns, excluded
+
+
+def _parse_names_and_comma(cursor: TokenCursor) -> tuple[str, ...]:
+    """Parse `a, b.c`; a comma may follow the last name, before the closing parenthesis."""
+    names = [cursor.dotted_name("a column")]
+    while cursor.take(",") and cursor.key != ")":
+        names.append(cursor.dotted_name("a column"))
+    return tuple(names)
 
 
 def _without_settings(query: nodes.Query) -> tuple[nodes.Query, tuple[nodes.Setting, ...]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
-from olapdb.errors import InternalError
+from olapdb.errors import InternalError, Position, SyntaxError
 from olapdb.records import dataclass
 from olapdb.sql import nodes
 from olapdb.sql.parser import clauses, expressions, operands, pipes, relations, sorting, windows
@@ -166,26 +166,30 @@ def _parse_unions(cursor: TokenCursor) -> tuple[nodes.Query, bool]:
         if not operator:
             return left, closed
         mode: _Mode = cursor.take_one_of("ALL", "DISTINCT")
-        right, closed = _parse_intersections(cursor)
+        right, closed = _parse_intersections(cursor, is_first=False)
         left = nodes.SetOperation(left, right, operator, mode, position=position)
 
 
-def _parse_intersections(cursor: TokenCursor) -> tuple[nodes.Query, bool]:
+def _parse_intersections(cursor: TokenCursor, *, is_first: bool = True) -> tuple[nodes.Query, bool]:
     """Parse queries joined by INTERSECT, which binds tighter than UNION and EXCEPT.
 
-    Returns the query, and whether its last branch was in parentheses."""
-    left, closed = _parse_branch(cursor)
+    `is_first` is false behind UNION and EXCEPT. Returns the query, and whether its last branch was in
+    parentheses."""
+    left, closed = _parse_branch(cursor, is_first=is_first)
     while True:
         position = cursor.position()
         if not cursor.take("INTERSECT"):
             return left, closed
         mode: _Mode = cursor.take_one_of("ALL", "DISTINCT")
-        right, closed = _parse_branch(cursor)
+        right, closed = _parse_branch(cursor, is_first=False)
         left = nodes.SetOperation(left, right, "INTERSECT", mode, position=position)
 
 
-def _parse_branch(cursor: TokenCursor) -> tuple[nodes.Query, bool]:
-    """Parse one SELECT or query in parentheses; return it and whether it was in parentheses."""
+def _parse_branch(cursor: TokenCursor, *, is_first: bool) -> tuple[nodes.Query, bool]:
+    """Parse one SELECT or query in parentheses; return it and whether it was in parentheses.
+
+    ORDER BY and LIMIT may stand behind the parentheses of the first branch. Raises SyntaxError where
+    they stand behind those of a later one, as ClickHouse does: they could mean that branch or all rows."""
     position = cursor.position()
     if cursor.key == "WITH":
         items, recursive = parse_with(cursor)
@@ -195,7 +199,19 @@ def _parse_branch(cursor: TokenCursor) -> tuple[nodes.Query, bool]:
     inner = parse_in_parentheses(cursor)
     if not cursor.sees("ORDER", "BY") and cursor.key not in ("LIMIT", "OFFSET", "FETCH"):
         return inner, True
-    # (a UNION ALL b) ORDER BY … sorts the rows of the whole parentheses, as in standard SQL
+    if not is_first:
+        raise SyntaxError(
+            f"{cursor.key} stands behind the parentheses of the last query of a UNION, EXCEPT or INTERSECT.",
+            hint="To sort or limit all rows write SELECT * FROM (… UNION ALL …) ORDER BY …; "
+            "to sort or limit those of the last query, write the clause within its parentheses.",
+            position=cursor.position(),
+        )
+    return _parse_sorted(cursor, inner, position), True
+
+
+def _parse_sorted(cursor: TokenCursor, inner: nodes.Query, position: Position) -> nodes.Query:
+    """Parse the ORDER BY and LIMIT behind a query in parentheses; return the SELECT of all its rows with
+    them, as in standard SQL."""
     order_by = sorting.parse_order_by(cursor)
     interpolate = sorting.parse_interpolate(cursor)
     limits = sorting.parse_limits(cursor)
@@ -211,9 +227,7 @@ def _parse_branch(cursor: TokenCursor) -> tuple[nodes.Query, bool]:
         with_ties=limits.with_ties,
         position=position,
     )
-    if limits.range is not None:
-        select = with_range(select, limits.range, limits.limit)
-    return select, True
+    return select if limits.range is None else with_range(select, limits.range, limits.limit)
 
 
 # --- SELECT

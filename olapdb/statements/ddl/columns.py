@@ -361,11 +361,15 @@ class ColumnsDraft:
     def _put(
         self, column: Column, first: bool, after: str | None, action: nodes.AlterAction
     ) -> None:
-        """Insert the column FIRST, AFTER another column, or at the end. Raise NoSuchColumn."""
+        """Insert the column FIRST, AFTER another column or the last one of a nested structure, or at the end.
+        Raise NoSuchColumn."""
         columns = list(self.table.columns)
         position = 0 if first else len(columns)
         if after is not None:
             names = [existing.name for existing in columns]
+            nested = [name for name in names if name.startswith(f"{after}.")]
+            if after not in names and nested:
+                after = nested[-1]
             if after not in names:
                 raise errors.NoSuchColumn(
                     f"There is no column {after} in {self._where} to put {column.name} after.",

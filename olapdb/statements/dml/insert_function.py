@@ -152,12 +152,12 @@ def _blocks(
 
 
 def _null(texts: Sequence[str], context: StatementContext) -> Target:
-    """Return the target of `null('structure')`, which keeps no row.
+    """Return the target of `null(['structure'])`, which keeps no row.
 
     Raises NumberOfArgumentsDoesntMatch."""
-    if len(texts) != 1:
+    if len(texts) > 1:
         raise errors.NumberOfArgumentsDoesntMatch("null takes the structure of its rows.")
-    return texts[0], lambda _, blocks: sum(block.num_rows for block in blocks)
+    return texts[0] if texts else _AUTO, lambda _, blocks: sum(block.num_rows for block in blocks)
 
 
 # --- file

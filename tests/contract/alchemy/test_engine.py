@@ -196,6 +196,29 @@ def test_set_operations_are_without_duplicates(engine):
             assert sorted(rows) == expected, combined
 
 
+def test_order_by_and_limit_of_a_set_operation_are_of_all_rows(engine):
+    """ClickHouse takes ORDER BY and LIMIT behind a UNION as those of its last query."""
+    with engine.connect() as connection:
+        connection.execute(sa.text("CREATE TABLE some (n UInt8) ORDER BY n"))
+        connection.execute(sa.text("INSERT INTO some VALUES (1), (2), (3)"))
+        some = sa.table("some", sa.column("n", sa.Integer))
+        high, low = (sa.select(some.c.n).where(c) for c in (some.c.n > 1, some.c.n <= 2))
+        both = high.union_all(low)
+        for query, expected in (
+            (both.order_by(some.c.n), [1, 2, 2, 3]),
+            (both.order_by(some.c.n.desc()).limit(1), [3]),
+            (both.order_by("n").limit(2).offset(1), [2, 2]),
+            (high.limit(1).union_all(low.limit(1)).order_by("n"), [1, 2]),
+            (sa.union_all(both.order_by("n").limit(1), high).order_by("n"), [1, 2, 3]),
+            (sa.select(both.order_by("n").limit(3).subquery()), [1, 2, 2]),
+            (sa.select(sa.func.count()).select_from(both.limit(2).subquery()), [2]),
+        ):
+            assert connection.execute(query).scalars().all() == expected, query
+        named = high.cte("h")
+        query = sa.select(named.c.n).union(sa.select(named.c.n + 1)).order_by("n")
+        assert connection.execute(query).scalars().all() == [2, 3, 4]
+
+
 def test_each_connection_commits_each_statement(engine):
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         assert connection.get_isolation_level() == "AUTOCOMMIT"

@@ -102,6 +102,11 @@ def test_format_and_compression_by_the_ending(connection: olapdb.Connection, fil
     assert gzip.decompress((files / "b").read_bytes()) == b"1\n"
     connection.execute("SELECT 1 AS n INTO OUTFILE 'c.parquet'")
     assert pq.read_table(files / "c.parquet").to_pydict() == {"n": [1]}
+    connection.execute("SELECT 1 AS n INTO OUTFILE 'd.csvwithNAMES.gz'")
+    assert gzip.decompress((files / "d.csvwithNAMES.gz").read_bytes()) == b'"n"\n1\n'
+    assert connection.execute("SELECT n FROM file('d.csvwithNAMES.gz')").fetchall() == [(1,)]
+    with pytest.raises(errors.CannotDetectFormat):
+        connection.execute("SELECT * FROM file('csvwithnames')")
 
 
 def test_existing_files(connection: olapdb.Connection, files: Path) -> None:
