@@ -3,7 +3,7 @@
 
 #include "page_writing.h"
 
-enum { TRIED_ROWS = 4096 };
+enum { TRIED_ROWS = 4096, RECENT_BITS = 8 };
 
 /* The texts of the rows, as Arrow keeps them. */
 typedef struct {
@@ -17,6 +17,12 @@ typedef struct {
     uint32_t mask;
     int64_t count, most;
 } Distinct;
+
+/* A text of at most 8 bytes that was met, as a number, and its code. */
+typedef struct {
+    uint64_t word;
+    int64_t size, code;
+} ShortText;
 
 static inline int64_t text_bytes(const TextRows *rows, int64_t row) { return rows->offsets[row + 1] - rows->offsets[row]; }
 
@@ -104,15 +110,35 @@ static ALWAYS_INLINE uint8_t *put_text(uint8_t *to, const TextRows *rows, int64_
     return to + size;
 }
 
+/* Return a text of at most 8 bytes as a number. Up to `end` may be read. */
+static ALWAYS_INLINE uint64_t whole_word(const uint8_t *text, int64_t size, const uint8_t *end) {
+    if (end - text < 8) return short_word(text, size);
+    return load_64(text) & (size < 8 ? ((uint64_t)1 << 8 * size) - 1 : ~(uint64_t)0);
+}
+
 /* Find the codes of the rows that have a text, unless too many differ. Return how many rows have one, -1 if too many
- * texts differ. */
+ * texts differ. Short texts that were met lately are told by one comparison. */
 static ALWAYS_INLINE int64_t find_codes(Distinct *distinct, const TextRows *texts, const uint8_t *validity, int64_t bit,
                                         int64_t rows, uint32_t *codes) {
+    const uint8_t *end = texts->data + texts->offsets[rows];
+    ShortText recent[1 << RECENT_BITS];
     int64_t present = 0;
+    for (int place = 0; place < 1 << RECENT_BITS; place++) recent[place].size = -1;
     for (int64_t row = 0; row < rows; row++) {
-        int64_t code;
+        int64_t code, size = text_bytes(texts, row);
         if (!is_valid(validity, bit, row)) continue;
-        code = code_of(distinct, texts, row);
+        if (size <= 8) {
+            uint64_t word = whole_word(texts->data + texts->offsets[row], size, end);
+            ShortText *known = recent + ((word + (uint64_t)size) * 0x9E3779B97F4A7C15u >> (64 - RECENT_BITS));
+            if (known->word == word && known->size == size) {
+                code = known->code;
+            } else {
+                code = code_of(distinct, texts, row);
+                *known = (ShortText){word, size, code};
+            }
+        } else {
+            code = code_of(distinct, texts, row);
+        }
         if (code < 0) return -1;
         codes[present++] = (uint32_t)code;
         if (present % TRIED_ROWS == 0 && 4 * distinct->count > 3 * present) return -1;
