@@ -12,7 +12,7 @@ from olapdb.native.memory import empty
 from olapdb.native.values import DECIMAL128, number_type, validity_of, values_of
 from olapdb.records import dataclass
 
-_FACTS = 8
+_FACTS = 9
 _TABLE_BYTES, _BLOCK_BYTES, _PIECE_BYTES = 1 << 14, 1 << 10, 128
 _PIECES = 7
 _LEAST_SLOTS = 64
@@ -33,6 +33,8 @@ class EncodedChunk:
     has_range: bool
     least: int
     greatest: int
+    has_nan: bool
+    """Whether a float is no number; such floats are in no range."""
 
 
 def knows_numbers(arrow: pa.DataType) -> bool:
@@ -40,10 +42,13 @@ def knows_numbers(arrow: pa.DataType) -> bool:
     return number_type(arrow) is not None or pa.types.is_decimal128(arrow)
 
 
-def encode_numbers(array: pa.Array, form: np.ndarray, out: np.ndarray) -> EncodedChunk | None:
+def encode_numbers(
+    array: pa.Array, form: np.ndarray, out: np.ndarray, registers: np.ndarray | None = None
+) -> EncodedChunk | None:
     """Encode numbers, dates, times or Decimals of 128 bits at the start of `out`, uint8. None if it is too small.
 
-    `form` is as `NumberForm` in `encoding.c`, int64."""
+    `form` is as `NumberForm` in `encoding.c`, int64. `registers` are raised to the values, which are no floats then,
+    as `storage/distinct_counts.py` does it."""
     rows = len(array)
     if pa.types.is_decimal128(array.type):
         data = array.buffers()[1]
@@ -60,15 +65,18 @@ def encode_numbers(array: pa.Array, form: np.ndarray, out: np.ndarray) -> Encode
     scratch = empty(_TABLE_BYTES + 11 * rows + 3 * body + _PIECES * _PIECE_BYTES, np.uint8)
     facts = np.zeros(_FACTS, np.int64)
     problem = kernels().olapdb_encode_numbers(
-        *column, rows, form, scratch, len(scratch), out, len(out), facts
+        *column, rows, form, scratch, len(scratch), out, len(out), facts, registers
     )
     return None if problem else _chunk(facts)
 
 
-def encode_texts(array: pa.Array, form: np.ndarray, out: np.ndarray) -> EncodedChunk | None:
+def encode_texts(
+    array: pa.Array, form: np.ndarray, out: np.ndarray, registers: np.ndarray | None = None
+) -> EncodedChunk | None:
     """Encode texts at the start of `out`, uint8. None if it is too small.
 
-    `form` says whether rows may be NULL, whether LZ4 compresses, and how many texts a dictionary may have."""
+    `form` says whether rows may be NULL, whether LZ4 compresses, and how many texts a dictionary may have. `registers`
+    are raised to the texts, as `storage/distinct_counts.py` does it."""
     rows = len(array)
     _, offsets, data = array.buffers()
     body = 12 * rows + text_bytes(array) + _BLOCK_BYTES
@@ -87,6 +95,7 @@ def encode_texts(array: pa.Array, form: np.ndarray, out: np.ndarray) -> EncodedC
         out,
         len(out),
         facts,
+        registers,
     )
     return None if problem else _chunk(facts)
 
@@ -113,5 +122,5 @@ def text_bytes(array: pa.Array) -> int:
 
 def _chunk(facts: np.ndarray) -> EncodedChunk:
     """Return the numbers that a kernel left in `facts` under their names."""
-    size, dictionary, page, nulls, encoding, has_range, least, greatest = facts.tolist()
-    return EncodedChunk(size, dictionary, page, nulls, encoding, bool(has_range), least, greatest)
+    *numbers, has_range, least, greatest, has_nan = facts.tolist()
+    return EncodedChunk(*numbers, bool(has_range), least, greatest, bool(has_nan))

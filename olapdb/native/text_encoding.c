@@ -99,6 +99,13 @@ static ALWAYS_INLINE void compare_row(Extremes *ends, const TextRows *rows, int6
         ends->greatest = row;
 }
 
+/* Raise the registers of a sketch, if there is one, to a text. */
+static ALWAYS_INLINE void sketch_row(const TextRows *rows, int64_t row, uint8_t *registers) {
+    if (registers == NULL) return;
+    raise_register(registers, hash_of_text(rows->data + rows->offsets[row], (uint64_t)text_bytes(rows, row)), REGISTER_BITS,
+                   RANK_BITS);
+}
+
 /* Append a text and before it its size. Up to `end` may be read of the data. */
 static ALWAYS_INLINE uint8_t *put_text(uint8_t *to, const TextRows *rows, int64_t row, const uint8_t *end) {
     const uint8_t *text = rows->data + rows->offsets[row];
@@ -147,10 +154,11 @@ static ALWAYS_INLINE int64_t find_codes(Distinct *distinct, const TextRows *text
 }
 
 /* Encode a column of a row group at `out`. `form` says whether rows may be NULL, the codec, whether a dictionary may be
- * made, and of how many texts at most. `facts` gets PageFacts. Return 0, or another number if the memory is too small. */
+ * made, and of how many texts at most. `facts` gets PageFacts. `registers`, those of a sketch (NULL: none), are raised to the
+ * texts. Return 0, or another number if the memory is too small. */
 EXPORT int olapdb_encode_texts(const int32_t *offsets, const uint8_t *data, const uint8_t *validity, int64_t bit, int64_t rows,
                                const int64_t *form, uint8_t *scratch, int64_t scratch_bytes, uint8_t *out, int64_t room,
-                               int64_t *facts) {
+                               int64_t *facts, uint8_t *registers) {
     int optional = form[0] != 0, codec = form[1] == LZ4_RAW ? LZ4_RAW : UNCOMPRESSED;
     int64_t most = form[2], slots = 64, bytes = offsets[rows] - offsets[0];
     int64_t body_bytes = 12 * rows + bytes + 64, coded = -1, present = 0;
@@ -184,6 +192,7 @@ EXPORT int olapdb_encode_texts(const int32_t *offsets, const uint8_t *data, cons
         at = body;
         for (int64_t code = 0; code < distinct.count; code++) {
             compare_row(&ends, &texts, distinct.first[code]);
+            sketch_row(&texts, distinct.first[code], registers);
             at = put_text(at, &texts, distinct.first[code], end);
         }
         to = put_page(to, out + room, DICTIONARY_PAGE, distinct.count, PLAIN, body, at - body, codec, compressed, table,
@@ -200,6 +209,7 @@ EXPORT int olapdb_encode_texts(const int32_t *offsets, const uint8_t *data, cons
         for (int64_t row = 0; row < rows; row++) {
             if (!is_valid(validity, bit, row)) continue;
             compare_row(&ends, &texts, row);
+            sketch_row(&texts, row, registers);
             at = put_text(at, &texts, row, end);
             present++;
         }
