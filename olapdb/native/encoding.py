@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.native.library import kernels
-from olapdb.native.memory import empty
+from olapdb.native.memory import lasting
 from olapdb.native.values import DECIMAL128, number_type, validity_of, values_of
 from olapdb.records import dataclass
 
@@ -62,7 +62,7 @@ def encode_numbers(
         assert values is not None
         column = values.column
     body = (int(form[0]) + 1) * rows + _BLOCK_BYTES
-    scratch = empty(_TABLE_BYTES + 11 * rows + 3 * body + _PIECES * _PIECE_BYTES, np.uint8)
+    scratch = lasting(_TABLE_BYTES + 11 * rows + 3 * body + _PIECES * _PIECE_BYTES)
     facts = np.zeros(_FACTS, np.int64)
     problem = kernels().olapdb_encode_numbers(
         *column, rows, form, scratch, len(scratch), out, len(out), facts, registers
@@ -82,7 +82,7 @@ def encode_texts(
     body = 12 * rows + text_bytes(array) + _BLOCK_BYTES
     most = int(form[2])
     scratch_bytes = _TABLE_BYTES + 4 * rows + 24 * most + 3 * body + 4 * _LEAST_SLOTS
-    scratch = empty(scratch_bytes + _PIECES * _PIECE_BYTES, np.uint8)
+    scratch = lasting(scratch_bytes + _PIECES * _PIECE_BYTES)
     facts = np.zeros(_FACTS, np.int64)
     problem = kernels().olapdb_encode_texts(
         offsets.address + 4 * array.offset,

@@ -32,7 +32,6 @@ from olapdb.storage.parquet.footer import (
     Footer,
     Number,
     Template,
-    encode,
     parse_chunks,
     parse_footer,
     parse_offset_index,
@@ -78,7 +77,7 @@ class EncodedStretch:
     pages: tuple[pa.Buffer, ...]
     footer: Footer
     column_indexes: tuple[bytes, ...]
-    offset_indexes: tuple[bytes, ...]
+    offset_indexes: tuple[Template, ...]
     memory: pa.Buffer
     columns: Mapping[str, ColumnFacts]
 
@@ -344,12 +343,10 @@ def _of_arrow(file: pa.Buffer, chunk: tuple[Template, int, int, int], shift: int
         else:
             indexes[kind] = file[at : at + item.value].to_pybytes()
         moved.append(item)
-    offset_index = encode(
-        [
-            Number(item.field, item.value + shift) if isinstance(item, Number) else item
-            for item in parse_offset_index(indexes["offset index"])
-        ]
-    )
+    offset_index: Template = [
+        Number(item.field, item.value + shift) if isinstance(item, Number) else item
+        for item in parse_offset_index(indexes["offset index"])
+    ]
     return ChunkFooter(
         moved, indexes.get("column index"), offset_index, stored_bytes, page_bytes, start + shift
     )

@@ -282,9 +282,7 @@ class RowGroupsWriter:
         self._columns.append(stretch.columns)
         self._written.append(_Written(stretch.footer, shift))
         self._column_indexes += stretch.column_indexes
-        self._offset_indexes += (
-            _shifted_offset_index(index, shift) for index in stretch.offset_indexes
-        )
+        self._offset_indexes += [encode(index, shift) for index in stretch.offset_indexes]
 
 
 @contextmanager
@@ -322,6 +320,7 @@ def parquet_writer(
 # --- stretches -----------------------------------------------------------------------------------
 
 _COLUMN_INDEX, _OFFSET_INDEX = "column index", "offset index"
+_LENGTHS = (f"{_COLUMN_INDEX}'s bytes", f"{_OFFSET_INDEX}'s bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,7 +349,7 @@ def _split_file(file: pa.Buffer, memory: pa.Buffer) -> EncodedStretch:
         (file[len(_MAGIC) : end],),
         footer,
         tuple(_page_indexes(file, footer, _COLUMN_INDEX)),
-        tuple(_page_indexes(file, footer, _OFFSET_INDEX)),
+        tuple(map(parse_offset_index, _page_indexes(file, footer, _OFFSET_INDEX))),
         memory,
         {},
     )
@@ -378,24 +377,16 @@ def _numbers(template: Template) -> Iterator[Number]:
     return (item for item in template if isinstance(item, Number))
 
 
-def _shifted_offset_index(offset_index: bytes, shift: int) -> bytes:
-    """Return an offset index with `shift` added to all its offsets."""
-    template = parse_offset_index(offset_index)
-    return encode(
-        [
-            Number(item.field, item.value + shift) if isinstance(item, Number) else item
-            for item in template
-        ]
-    )
-
-
 class _Places:
     """The (offset, bytes) of the page indexes in the joined file, consumed in their order."""
 
     def __init__(
         self, column_indexes: Iterator[tuple[int, int]], offset_indexes: Iterator[tuple[int, int]]
     ) -> None:
-        self._places = {_COLUMN_INDEX: column_indexes, _OFFSET_INDEX: offset_indexes}
+        self._places = {
+            f"{_COLUMN_INDEX}'s offset": column_indexes,
+            f"{_OFFSET_INDEX}'s offset": offset_indexes,
+        }
 
     def of(self, template: Template, shift: int, before: int) -> Template:
         """Return a row group's template with its pages moved by `shift` bytes and its ordinal raised by `before`, the
@@ -406,16 +397,16 @@ class _Places:
             if isinstance(item, bytes):
                 shifted.append(item)
                 continue
-            kind, _, property_name = item.field.partition("'s ")
-            if kind in self._places and property_name == "offset":
-                value, length = next(self._places[kind])
-            elif kind in self._places:
+            field, value = item
+            if field == "data offset":
+                value = value + shift if value else 0
+            elif field in self._places:
+                value, length = next(self._places[field])
+            elif field in _LENGTHS:
                 value = length
-            elif kind == "data offset":
-                value = item.value + shift if item.value else 0
-            elif kind == "ordinal":
-                value = item.value + before
+            elif field == "ordinal":
+                value += before
             else:
-                raise InternalError(f"A row group's {item.field}.")
-            shifted.append(Number(item.field, value))
+                raise InternalError(f"A row group's {field}.")
+            shifted.append(Number(field, value))
         return shifted
