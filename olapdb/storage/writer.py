@@ -290,7 +290,8 @@ def _part_facts(
     """Yield a function that returns the facts about a part once its rows are written. Those about columns that kernels
     encode come with the encoding; the others are found during the `with` block."""
     columns = table.stored_columns
-    others = [column for column in columns if column.name not in writer.known_columns]
+    known = writer.known_columns
+    others = [column for column in columns if column.name not in known]
     sketched = _sketched_columns(table, rows.num_rows)
     with _concurrently(
         rows.num_rows if others else 0, _column_facts, others, rows, sketched
@@ -299,7 +300,7 @@ def _part_facts(
         def whole() -> PartFacts:
             """Return the facts about all columns, in the order of the table."""
             encoded = writer.column_facts()
-            missing = [c for c in columns if c not in others and c.name not in encoded]
+            missing = [c for c in columns if c.name in known and c.name not in encoded]
             computed_bounds, sketches = computed()
             missing_bounds, missing_sketches = _column_facts(missing, rows, sketched)
             bounds = computed_bounds | missing_bounds
