@@ -122,5 +122,7 @@ def text_bytes(array: pa.Array) -> int:
 
 def _chunk(facts: np.ndarray) -> EncodedChunk:
     """Return the numbers that a kernel left in `facts` under their names."""
-    *numbers, has_range, least, greatest, has_nan = facts.tolist()
-    return EncodedChunk(*numbers, bool(has_range), least, greatest, bool(has_nan))
+    size, dictionary, page, nulls, encoding, has_range, least, greatest, has_nan = facts.tolist()
+    return EncodedChunk(
+        size, dictionary, page, nulls, encoding, bool(has_range), least, greatest, bool(has_nan)
+    )
