@@ -145,6 +145,7 @@ FIND_RANGE(find_range_u64, uint64_t)
         facts->has_range = least <= greatest;                                                       \
         memcpy(&facts->least, &least, sizeof least);                                                \
         memcpy(&facts->greatest, &greatest, sizeof greatest);                                       \
+        for (row = 0; row < count; row++) facts->has_nan |= typed[row] != typed[row];               \
     }
 
 FIND_FLOAT_RANGE(find_range_f32, float)
@@ -160,11 +161,12 @@ static ALWAYS_INLINE void find_range(int type, int64_t width, const void *values
     else find_range_i64(values, count, facts);
 }
 
-/* Encode a column of a row group as one page at `out`. `form` is a NumberForm, `facts` gets PageFacts. Return 0, or
- * another number if the memory is too small or the type unknown. */
+/* Encode a column of a row group as one page at `out`. `form` is a NumberForm, `facts` gets PageFacts. `registers`, those of
+ * a sketch (NULL: none), are raised to the values, which are integers then. Return 0, or another number if the memory is too
+ * small or the type unknown. */
 EXPORT int olapdb_encode_numbers(int type, const void *values, const uint8_t *validity, int64_t bit, int64_t rows,
                                  const int64_t *form, uint8_t *scratch, int64_t scratch_bytes, uint8_t *out, int64_t room,
-                                 int64_t *facts) {
+                                 int64_t *facts, uint8_t *registers) {
     NumberForm as = {form[0], form[1], form[2], form[3], form[4]};
     PageFacts told = {0};
     Workroom memory = {scratch, scratch + scratch_bytes};
@@ -188,6 +190,7 @@ EXPORT int olapdb_encode_numbers(int type, const void *values, const uint8_t *va
     told.nulls = rows - present;
     told.encoding = as.encoding;
     find_range(type, as.width, stored, present, &told);
+    if (registers != NULL) sketch_numbers(type, values, validity, bit, rows, registers);
     if (as.optional) to = put_levels(to, validity, bit, rows);
     if (as.encoding == DELTA_BINARY_PACKED) {
         to = as.width == 4 ? put_differences_32(to, (const uint32_t *)(const void *)stored, present)

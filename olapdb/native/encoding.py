@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.native.library import kernels
-from olapdb.native.memory import empty
+from olapdb.native.memory import lasting
 from olapdb.native.values import DECIMAL128, number_type, validity_of, values_of
 from olapdb.records import dataclass
 
-_FACTS = 8
+_FACTS = 9
 _TABLE_BYTES, _BLOCK_BYTES, _PIECE_BYTES = 1 << 14, 1 << 10, 128
 _PIECES = 7
 _LEAST_SLOTS = 64
@@ -33,6 +33,8 @@ class EncodedChunk:
     has_range: bool
     least: int
     greatest: int
+    has_nan: bool
+    """Whether a float is no number; such floats are in no range."""
 
 
 def knows_numbers(arrow: pa.DataType) -> bool:
@@ -40,10 +42,13 @@ def knows_numbers(arrow: pa.DataType) -> bool:
     return number_type(arrow) is not None or pa.types.is_decimal128(arrow)
 
 
-def encode_numbers(array: pa.Array, form: np.ndarray, out: np.ndarray) -> EncodedChunk | None:
+def encode_numbers(
+    array: pa.Array, form: np.ndarray, out: np.ndarray, registers: np.ndarray | None = None
+) -> EncodedChunk | None:
     """Encode numbers, dates, times or Decimals of 128 bits at the start of `out`, uint8. None if it is too small.
 
-    `form` is as `NumberForm` in `encoding.c`, int64."""
+    `form` is as `NumberForm` in `encoding.c`, int64. `registers` are raised to the values, which are no floats then,
+    as `storage/distinct_counts.py` does it."""
     rows = len(array)
     if pa.types.is_decimal128(array.type):
         data = array.buffers()[1]
@@ -57,24 +62,27 @@ def encode_numbers(array: pa.Array, form: np.ndarray, out: np.ndarray) -> Encode
         assert values is not None
         column = values.column
     body = (int(form[0]) + 1) * rows + _BLOCK_BYTES
-    scratch = empty(_TABLE_BYTES + 11 * rows + 3 * body + _PIECES * _PIECE_BYTES, np.uint8)
+    scratch = lasting(_TABLE_BYTES + 11 * rows + 3 * body + _PIECES * _PIECE_BYTES)
     facts = np.zeros(_FACTS, np.int64)
     problem = kernels().olapdb_encode_numbers(
-        *column, rows, form, scratch, len(scratch), out, len(out), facts
+        *column, rows, form, scratch, len(scratch), out, len(out), facts, registers
     )
     return None if problem else _chunk(facts)
 
 
-def encode_texts(array: pa.Array, form: np.ndarray, out: np.ndarray) -> EncodedChunk | None:
+def encode_texts(
+    array: pa.Array, form: np.ndarray, out: np.ndarray, registers: np.ndarray | None = None
+) -> EncodedChunk | None:
     """Encode texts at the start of `out`, uint8. None if it is too small.
 
-    `form` says whether rows may be NULL, whether LZ4 compresses, and how many texts a dictionary may have."""
+    `form` says whether rows may be NULL, whether LZ4 compresses, and how many texts a dictionary may have. `registers`
+    are raised to the texts, as `storage/distinct_counts.py` does it."""
     rows = len(array)
     _, offsets, data = array.buffers()
     body = 12 * rows + text_bytes(array) + _BLOCK_BYTES
     most = int(form[2])
     scratch_bytes = _TABLE_BYTES + 4 * rows + 24 * most + 3 * body + 4 * _LEAST_SLOTS
-    scratch = empty(scratch_bytes + _PIECES * _PIECE_BYTES, np.uint8)
+    scratch = lasting(scratch_bytes + _PIECES * _PIECE_BYTES)
     facts = np.zeros(_FACTS, np.int64)
     problem = kernels().olapdb_encode_texts(
         offsets.address + 4 * array.offset,
@@ -87,6 +95,7 @@ def encode_texts(array: pa.Array, form: np.ndarray, out: np.ndarray) -> EncodedC
         out,
         len(out),
         facts,
+        registers,
     )
     return None if problem else _chunk(facts)
 
@@ -113,5 +122,7 @@ def text_bytes(array: pa.Array) -> int:
 
 def _chunk(facts: np.ndarray) -> EncodedChunk:
     """Return the numbers that a kernel left in `facts` under their names."""
-    size, dictionary, page, nulls, encoding, has_range, least, greatest = facts.tolist()
-    return EncodedChunk(size, dictionary, page, nulls, encoding, bool(has_range), least, greatest)
+    size, dictionary, page, nulls, encoding, has_range, least, greatest, has_nan = facts.tolist()
+    return EncodedChunk(
+        size, dictionary, page, nulls, encoding, bool(has_range), least, greatest, bool(has_nan)
+    )

@@ -1,10 +1,7 @@
 /* Hashes of values, and lookups by them. `functions/kernels/hashing.py` describes the hashes, which are
  * part of the on-disk format, and has their other form; `compute/hash_index.py` has that of lookups. */
 
-#include "kernels.h"
-
-#define GOLDEN 0x9E3779B97F4A7C15u
-#define POSITION 0xD6E8FEB86659FD93u
+#include "sketches.h"
 
 enum { AHEAD = 32 };
 
@@ -45,21 +42,8 @@ EXPORT void olapdb_hash_numbers(int type, const void *values, const uint8_t *val
 EXPORT void olapdb_hash_texts(const uint8_t *data, const int32_t *offsets, const uint8_t *validity,
                               int64_t bit, int64_t rows, uint64_t *hashes) {
     for (int64_t row = 0; row < rows; row++) {
-        uint64_t size = (uint64_t)(offsets[row + 1] - offsets[row]), sum = 0, position = 0, word;
-        const uint8_t *text = data + offsets[row];
-        if (!is_valid(validity, bit, row)) {
-            hashes[row] = 0;
-            continue;
-        }
-        for (; position + 8 <= size; position += 8) {
-            word = load_64(text + position);
-            sum += mix(word + position / 8 * POSITION + GOLDEN);
-        }
-        if (position < size) {
-            word = short_word(text + position, (int64_t)(size - position));
-            sum += mix(word + position / 8 * POSITION + GOLDEN);
-        }
-        hashes[row] = mix((sum ^ size) + GOLDEN);
+        uint64_t size = (uint64_t)(offsets[row + 1] - offsets[row]);
+        hashes[row] = is_valid(validity, bit, row) ? hash_of_text(data + offsets[row], size) : 0;
     }
 }
 
@@ -67,12 +51,7 @@ EXPORT void olapdb_hash_texts(const uint8_t *data, const int32_t *offsets, const
  * ranks of the hashes: one more than the zeros before the first 1 of their lower `rank_bits`. */
 EXPORT void olapdb_raise_registers(const uint64_t *hashes, int64_t rows, int index_bits, int rank_bits,
                                    uint8_t *registers) {
-    for (int64_t row = 0; row < rows; row++) {
-        uint64_t rest = hashes[row] & (((uint64_t)1 << rank_bits) - 1);
-        uint8_t *known = registers + (hashes[row] >> (64 - index_bits));
-        int rank = rank_bits + 1 - (rest == 0 ? 0 : 64 - __builtin_clzll(rest));
-        if (rank > *known) *known = (uint8_t)rank;
-    }
+    for (int64_t row = 0; row < rows; row++) raise_register(registers, hashes[row], index_bits, rank_bits);
 }
 
 /* Write for each hash the first group that has it, -1 if there is none. `indexed` are the hashes of the

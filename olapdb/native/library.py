@@ -129,11 +129,11 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     ),
     "olapdb_encode_numbers": (
         _INT,
-        (*_COLUMN, _LONG, *[_POINTER] * 2, _LONG, _POINTER, _LONG, _POINTER),
+        (*_COLUMN, _LONG, *[_POINTER] * 2, _LONG, _POINTER, _LONG, *[_POINTER] * 2),
     ),
     "olapdb_encode_texts": (
         _INT,
-        (*[_POINTER] * 3, *[_LONG] * 2, *[_POINTER] * 2, _LONG, _POINTER, _LONG, _POINTER),
+        (*[_POINTER] * 3, *[_LONG] * 2, *[_POINTER] * 2, _LONG, _POINTER, _LONG, *[_POINTER] * 2),
     ),
     "olapdb_text_range": (None, (*[_POINTER] * 3, *[_LONG] * 2, _POINTER)),
     "olapdb_partition_numbers": (None, (_POINTER, _LONG, _WORD, _INT, _INT, _POINTER)),
@@ -170,7 +170,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
 }
 """The result and the arguments of each kernel, as its source has them."""
 
-ABI = 29
+ABI = 30
 """`olapdb_abi()` of the library that these signatures fit. Raise both with every change of one."""
 
 

@@ -45,13 +45,16 @@ static inline uint8_t *lz4_put_length(uint8_t *to, int64_t length) {
     return to;
 }
 
-/* Append a sequence: literals, and a match of `length` bytes at `distance`, which the last sequence lacks (0). */
-static ALWAYS_INLINE uint8_t *lz4_put(uint8_t *to, const uint8_t *literals, int64_t count, int64_t distance, int64_t length) {
+/* Append a sequence: literals, and a match of `length` bytes at `distance`, which the last sequence lacks (0). Few literals
+ * are copied 16 bytes at a time, if so many are there before `end`. */
+static ALWAYS_INLINE uint8_t *lz4_put(uint8_t *to, const uint8_t *literals, int64_t count, const uint8_t *end, int64_t distance,
+                                      int64_t length) {
     int64_t extra = length - 4;
     uint8_t *token = to++;
     *token = (uint8_t)((count < 15 ? count : 15) << 4);
     if (count >= 15) to = lz4_put_length(to, count - 15);
-    memcpy(to, literals, (size_t)count);
+    if (count <= 16 && end - literals >= 16) memcpy(to, literals, 16);
+    else memcpy(to, literals, (size_t)count);
     to += count;
     if (distance == 0) return to;
     to[0] = (uint8_t)distance;
@@ -61,7 +64,7 @@ static ALWAYS_INLINE uint8_t *lz4_put(uint8_t *to, const uint8_t *literals, int6
     return extra >= 15 ? lz4_put_length(to, extra - 15) : to;
 }
 
-/* Compress `size` bytes, below 4 GiB, to `to`, which has `lz4_bound(size)` bytes. `table` has 2^LZ4_TABLE_BITS places.
+/* Compress `size` bytes, below 4 GiB, to `to`, which has `lz4_bound(size)` bytes, and 16 that may be written to. `table` has 2^LZ4_TABLE_BITS places.
  * Return the bytes. */
 static ALWAYS_INLINE int64_t lz4_compress(const uint8_t *from, int64_t size, uint8_t *to, uint32_t *table) {
     const uint8_t *at = from, *anchor = from, *end = from + size, *last = end - LZ4_NO_MATCH_BYTES;
@@ -84,7 +87,7 @@ static ALWAYS_INLINE int64_t lz4_compress(const uint8_t *from, int64_t size, uin
             while (at > anchor && seen > from && at[-1] == seen[-1]) at--, seen--;
             do {
                 length = 4 + lz4_same(at + 4, seen + 4, end - LZ4_LITERAL_BYTES);
-                to = lz4_put(to, anchor, at - anchor, at - seen, length);
+                to = lz4_put(to, anchor, at - anchor, end, at - seen, length);
                 anchor = at += length;
                 if (at > last) goto rest;
                 table[lz4_slot(at - 2)] = (uint32_t)(at - 2 - from);
@@ -96,7 +99,7 @@ static ALWAYS_INLINE int64_t lz4_compress(const uint8_t *from, int64_t size, uin
         }
     }
 rest:
-    return lz4_put(to, anchor, end - anchor, 0, 4) - start;
+    return lz4_put(to, anchor, end - anchor, end, 0, 4) - start;
 }
 
 #endif

@@ -37,6 +37,11 @@ def lasting_pool() -> pa.MemoryPool:
         return default
 
 
+def lasting(size: int) -> np.ndarray:
+    """Return `size` uninitialised bytes of the lasting pool, for what is taken again and again within a second."""
+    return np.frombuffer(pa.allocate_buffer(size, memory_pool=lasting_pool()), np.uint8)
+
+
 def empty(rows: int, dtype: np.dtype | type[np.generic]) -> np.ndarray:
     """Return an uninitialised array of `rows` values."""
     value_type = np.dtype(dtype)

@@ -3,7 +3,7 @@
 
 #include "page_writing.h"
 
-enum { TRIED_ROWS = 4096 };
+enum { TRIED_ROWS = 4096, RECENT_BITS = 8 };
 
 /* The texts of the rows, as Arrow keeps them. */
 typedef struct {
@@ -17,6 +17,12 @@ typedef struct {
     uint32_t mask;
     int64_t count, most;
 } Distinct;
+
+/* A text of at most 8 bytes that was met, as a number, and its code. */
+typedef struct {
+    uint64_t word;
+    int64_t size, code;
+} ShortText;
 
 static inline int64_t text_bytes(const TextRows *rows, int64_t row) { return rows->offsets[row + 1] - rows->offsets[row]; }
 
@@ -93,6 +99,13 @@ static ALWAYS_INLINE void compare_row(Extremes *ends, const TextRows *rows, int6
         ends->greatest = row;
 }
 
+/* Raise the registers of a sketch, if there is one, to a text. */
+static ALWAYS_INLINE void sketch_row(const TextRows *rows, int64_t row, uint8_t *registers) {
+    if (registers == NULL) return;
+    raise_register(registers, hash_of_text(rows->data + rows->offsets[row], (uint64_t)text_bytes(rows, row)), REGISTER_BITS,
+                   RANK_BITS);
+}
+
 /* Append a text and before it its size. Up to `end` may be read of the data. */
 static ALWAYS_INLINE uint8_t *put_text(uint8_t *to, const TextRows *rows, int64_t row, const uint8_t *end) {
     const uint8_t *text = rows->data + rows->offsets[row];
@@ -104,15 +117,35 @@ static ALWAYS_INLINE uint8_t *put_text(uint8_t *to, const TextRows *rows, int64_
     return to + size;
 }
 
+/* Return a text of at most 8 bytes as a number. Up to `end` may be read. */
+static ALWAYS_INLINE uint64_t whole_word(const uint8_t *text, int64_t size, const uint8_t *end) {
+    if (end - text < 8) return short_word(text, size);
+    return load_64(text) & (size < 8 ? ((uint64_t)1 << 8 * size) - 1 : ~(uint64_t)0);
+}
+
 /* Find the codes of the rows that have a text, unless too many differ. Return how many rows have one, -1 if too many
- * texts differ. */
+ * texts differ. Short texts that were met lately are told by one comparison. */
 static ALWAYS_INLINE int64_t find_codes(Distinct *distinct, const TextRows *texts, const uint8_t *validity, int64_t bit,
                                         int64_t rows, uint32_t *codes) {
+    const uint8_t *end = texts->data + texts->offsets[rows];
+    ShortText recent[1 << RECENT_BITS];
     int64_t present = 0;
+    for (int place = 0; place < 1 << RECENT_BITS; place++) recent[place].size = -1;
     for (int64_t row = 0; row < rows; row++) {
-        int64_t code;
+        int64_t code, size = text_bytes(texts, row);
         if (!is_valid(validity, bit, row)) continue;
-        code = code_of(distinct, texts, row);
+        if (size <= 8) {
+            uint64_t word = whole_word(texts->data + texts->offsets[row], size, end);
+            ShortText *known = recent + ((word + (uint64_t)size) * 0x9E3779B97F4A7C15u >> (64 - RECENT_BITS));
+            if (known->word == word && known->size == size) {
+                code = known->code;
+            } else {
+                code = code_of(distinct, texts, row);
+                *known = (ShortText){word, size, code};
+            }
+        } else {
+            code = code_of(distinct, texts, row);
+        }
         if (code < 0) return -1;
         codes[present++] = (uint32_t)code;
         if (present % TRIED_ROWS == 0 && 4 * distinct->count > 3 * present) return -1;
@@ -121,10 +154,11 @@ static ALWAYS_INLINE int64_t find_codes(Distinct *distinct, const TextRows *text
 }
 
 /* Encode a column of a row group at `out`. `form` says whether rows may be NULL, the codec, whether a dictionary may be
- * made, and of how many texts at most. `facts` gets PageFacts. Return 0, or another number if the memory is too small. */
+ * made, and of how many texts at most. `facts` gets PageFacts. `registers`, those of a sketch (NULL: none), are raised to the
+ * texts. Return 0, or another number if the memory is too small. */
 EXPORT int olapdb_encode_texts(const int32_t *offsets, const uint8_t *data, const uint8_t *validity, int64_t bit, int64_t rows,
                                const int64_t *form, uint8_t *scratch, int64_t scratch_bytes, uint8_t *out, int64_t room,
-                               int64_t *facts) {
+                               int64_t *facts, uint8_t *registers) {
     int optional = form[0] != 0, codec = form[1] == LZ4_RAW ? LZ4_RAW : UNCOMPRESSED;
     int64_t most = form[2], slots = 64, bytes = offsets[rows] - offsets[0];
     int64_t body_bytes = 12 * rows + bytes + 64, coded = -1, present = 0;
@@ -158,6 +192,7 @@ EXPORT int olapdb_encode_texts(const int32_t *offsets, const uint8_t *data, cons
         at = body;
         for (int64_t code = 0; code < distinct.count; code++) {
             compare_row(&ends, &texts, distinct.first[code]);
+            sketch_row(&texts, distinct.first[code], registers);
             at = put_text(at, &texts, distinct.first[code], end);
         }
         to = put_page(to, out + room, DICTIONARY_PAGE, distinct.count, PLAIN, body, at - body, codec, compressed, table,
@@ -174,6 +209,7 @@ EXPORT int olapdb_encode_texts(const int32_t *offsets, const uint8_t *data, cons
         for (int64_t row = 0; row < rows; row++) {
             if (!is_valid(validity, bit, row)) continue;
             compare_row(&ends, &texts, row);
+            sketch_row(&texts, row, registers);
             at = put_text(at, &texts, row, end);
             present++;
         }

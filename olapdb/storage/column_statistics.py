@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,6 +20,9 @@ from olapdb.model.part import ColumnBounds
 from olapdb.model.schema import Column, Table
 from olapdb.storage.min_max import min_max_candidates
 from olapdb.types.arrow_values import to_numpy
+
+if TYPE_CHECKING:
+    from olapdb.storage.parquet.column_facts import ColumnFacts
 
 TEXT_BOUND_MAX = 64
 """Characters; a column with a longer minimum or maximum has no bounds at part level."""
@@ -110,6 +114,31 @@ def _integer_bounds(values: pa.ChunkedArray) -> ColumnBounds:
     if not chunks:
         return (None, None, 0)
     return (int(min(chunk.min() for chunk in chunks)), int(max(chunk.max() for chunk in chunks)), 0)
+
+
+def encoded_bounds(facts: ColumnFacts, data_type: types.DataType) -> ColumnBounds | None:
+    """Return the bounds of a column that kernels encoded, the same as `column_bounds` finds in its values."""
+    if facts.has_nan:
+        return None
+    if not facts.ends:
+        return (None, None, facts.nulls)
+    arrow = data_type.arrow
+    if pa.types.is_string(arrow):
+        least, greatest = min(low for low, _ in facts.ends), max(high for _, high in facts.ends)
+        try:
+            minimum, maximum = least.decode(), greatest.decode()
+        except UnicodeDecodeError:
+            return None
+        is_long = max(len(minimum), len(maximum)) > TEXT_BOUND_MAX
+        return None if is_long else (minimum, maximum, facts.nulls)
+    kind = (
+        "f" if pa.types.is_floating(arrow) else "u" if pa.types.is_unsigned_integer(arrow) else "i"
+    )
+    stored = np.frombuffer(b"".join(map(b"".join, facts.ends)), f"<{kind}{len(facts.ends[0][0])}")
+    low, high = stored.min().item(), stored.max().item()
+    if pa.types.is_timestamp(arrow) and arrow.unit == "s":  # Parquet has no seconds
+        low, high = low // 1_000, high // 1_000
+    return (low + 0, high + 0, facts.nulls)  # no -0.0
 
 
 class ChunkStatistics(Protocol):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -108,13 +108,12 @@ def estimate(registers: np.ndarray) -> float:
     return raw
 
 
-def encode_sketches(table: Table, rows: pa.Table) -> str:
-    """Return the sketches of the rows' columns by column id, as text for the part's file."""
+def encode_sketches(sketches: Mapping[int, np.ndarray]) -> str:
+    """Return the sketches of columns, by column id, as text for the part's file."""
     return json.dumps(
         {
-            column.id: base64.b85encode(sketch(rows.column(column.name)).tobytes()).decode()
-            for column in table.stored_columns
-            if is_sketched(column.type)
+            column_id: base64.b85encode(registers.tobytes()).decode()
+            for column_id, registers in sketches.items()
         },
         separators=(",", ":"),
     )

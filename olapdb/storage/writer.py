@@ -9,12 +9,13 @@ JSON in the footer under `olapdb.part`.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -22,17 +23,17 @@ from olapdb.errors import OperationalError
 from olapdb.functions.kernels.decimal_width import decimal_class, is_short, with_precision
 from olapdb.model.encoding import FOOTER_KEY, encode_footer
 from olapdb.model.part import ColumnBounds, Part, new_part_id
-from olapdb.model.schema import Table
+from olapdb.model.schema import Column, Table
 from olapdb.records import dataclass
 from olapdb.storage.checksum import checksum_of_bytes, checksum_of_file
 from olapdb.storage.codec import column_codec
 from olapdb.storage.column_cache import ChunkKey
 from olapdb.storage.column_chunks import cut_array, split_column, whole_array
-from olapdb.storage.column_statistics import bounds_of, table_bounds
+from olapdb.storage.column_statistics import bounds_of, encoded_bounds, has_bounds
 from olapdb.storage.distinct_counts import METADATA_KEY as DISTINCT_KEY
-from olapdb.storage.distinct_counts import encode_sketches, wants_sketches
+from olapdb.storage.distinct_counts import encode_sketches, is_sketched, sketch, wants_sketches
 from olapdb.storage.encodings import DIFFERENCES, columns_of_differences
-from olapdb.storage.parquet.row_group_writer import parquet_writer
+from olapdb.storage.parquet.row_group_writer import OneThreadWriter, RowGroupsWriter, parquet_writer
 from olapdb.storage.part_layout import PartLayout, check_rows, layout_of, own_layout
 from olapdb.storage.part_plan import PartPlan
 from olapdb.storage.projections import PROJECTION_PREFIX, Appended, write_projection
@@ -192,7 +193,6 @@ def _file_part(
         `closed`."""
         options = _writer_options(table, shaped, plan.codec)
         with (
-            _concurrently(rows.num_rows, _column_facts, table, rows) as computed_facts,
             parquet_writer(
                 sink,
                 shaped.schema,
@@ -200,7 +200,9 @@ def _file_part(
                 rows=rows.num_rows,
                 row_group_size=group_rows,
                 threads=threads,
+                sketched=_sketched_columns(table, rows.num_rows),
             ) as writer,
+            _part_facts(table, rows, writer) as part_facts,
         ):
             writer.write_table(shaped, group_rows)
             for index in table.indexes:
@@ -220,10 +222,10 @@ def _file_part(
                 writer.add_key_value_metadata(
                     {PROJECTION_PREFIX + name: projection_place.to_json()}
                 )
-            part_bounds, sketches = computed_facts()
+            part_bounds, sketches = part_facts()
             bounds.update(part_bounds)
             if sketches:
-                writer.add_key_value_metadata({DISTINCT_KEY: sketches})
+                writer.add_key_value_metadata({DISTINCT_KEY: encode_sketches(sketches)})
             footer = encode_footer(
                 replace(part, bounds=bounds), table, tuple(plan.replaces), plan.swap, plan.after
             )
@@ -277,10 +279,63 @@ def _keep_columns(
             cache.keep(path, keys, split_column(values, sizes, copies=True))
 
 
-def _column_facts(table: Table, rows: pa.Table) -> tuple[dict[str, ColumnBounds], str]:
-    """Return the bounds of the columns, and their sketches as text, "" for few rows."""
-    sketches = encode_sketches(table, rows) if wants_sketches(rows.num_rows) else ""
-    return table_bounds(table, rows), sketches
+PartFacts = tuple[dict[str, ColumnBounds], dict[int, np.ndarray]]
+"""Bounds by the columns' names, and the registers of sketches by their ids; for few rows no sketches."""
+
+
+@contextmanager
+def _part_facts(
+    table: Table, rows: pa.Table, writer: OneThreadWriter | RowGroupsWriter
+) -> Iterator[Callable[[], PartFacts]]:
+    """Yield a function that returns the facts about a part once its rows are written. Those about columns that kernels
+    encode come with the encoding; the others are found during the `with` block."""
+    columns = table.stored_columns
+    known = writer.known_columns
+    others = [column for column in columns if column.name not in known]
+    sketched = _sketched_columns(table, rows.num_rows)
+    with _concurrently(
+        rows.num_rows if others else 0, _column_facts, others, rows, sketched
+    ) as computed:
+
+        def whole() -> PartFacts:
+            """Return the facts about all columns, in the order of the table."""
+            encoded = writer.column_facts()
+            missing = [c for c in columns if c.name in known and c.name not in encoded]
+            computed_bounds, sketches = computed()
+            missing_bounds, missing_sketches = _column_facts(missing, rows, sketched)
+            bounds = computed_bounds | missing_bounds
+            sketches |= missing_sketches
+            for column in columns:
+                facts = encoded.get(column.name)
+                if facts is None:
+                    continue
+                column_range = (
+                    encoded_bounds(facts, column.type) if has_bounds(column.type) else None
+                )
+                if column_range is not None:
+                    bounds[column.name] = column_range
+                if facts.registers is not None:
+                    sketches[column.id] = facts.registers
+            in_order = {c.name: bounds[c.name] for c in columns if c.name in bounds}
+            return in_order, {c.id: sketches[c.id] for c in columns if c.id in sketches}
+
+        yield whole
+
+
+def _sketched_columns(table: Table, rows: int) -> frozenset[str]:
+    """Return the columns whose distinct values a part of so many rows has a sketch of."""
+    if not wants_sketches(rows):
+        return frozenset()
+    return frozenset(column.name for column in table.stored_columns if is_sketched(column.type))
+
+
+def _column_facts(columns: Sequence[Column], rows: pa.Table, sketched: frozenset[str]) -> PartFacts:
+    """Return the bounds of these columns, and sketches of the `sketched` ones among them."""
+    bounds = bounds_of(rows, [column for column in columns if has_bounds(column.type)])
+    sketches = {
+        column.id: sketch(rows.column(column.name)) for column in columns if column.name in sketched
+    }
+    return bounds, sketches
 
 
 @contextmanager

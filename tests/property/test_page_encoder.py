@@ -19,6 +19,8 @@ from olapdb.functions import parse_type
 from olapdb.model.schema import Table
 from olapdb.native import encoding
 from olapdb.native.library import library, without_kernels
+from olapdb.storage.column_statistics import table_bounds
+from olapdb.storage.distinct_counts import METADATA_KEY
 from olapdb.storage.parquet import page_encoder
 from olapdb.storage.parquet.page_encoder import PageEncoder
 from olapdb.storage.reader import PartReader
@@ -110,6 +112,67 @@ def test_files_hold_what_arrow_would_write(
     )
     for name in data.column_names:
         assert bits_of(ours_read.column(name)).equals(bits_of(theirs_read.column(name))), name
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.lists(COLUMNS, min_size=1, max_size=4),
+    st.sampled_from([1, 2, 130, 1000, 9000]),
+    st.sampled_from([64, 1000, 8192]),
+    st.integers(0, 1 << 30),
+)
+def test_bounds_and_sketches_are_those_of_the_rows(
+    columns: list[tuple[str, str, str, float | None]], rows: int, granule: int, seed: int
+) -> None:
+    """What kernels find out while they encode is what the rows say when they are read for it."""
+    typed = [
+        (
+            name if nulls is None or "(a " in name or "Array" in name else _nullable(name),
+            shape,
+            nulls,
+        )
+        for name, shape, _, nulls in columns
+    ]
+    table = table_of([(name, "") for name, _, _ in typed], granule, order_by=False)
+    data = rows_of(table, [(name, shape, nulls or 0.0) for name, shape, nulls in typed], rows, seed)
+    store = MemoryStore()
+    with mock.patch.object(tuning, "SKETCH_ROWS_MIN", 1):
+        with mock.patch.object(tuning, "ENCODED_ROWS_MIN", 1):
+            part = written(store, table, data)
+        with without_kernels():
+            plain = written(store, table, data)
+    assert part.bounds == plain.bounds == table_bounds(table, data)
+    assert list(part.bounds) == list(plain.bounds)
+    assert list(map(repr, part.bounds.values())) == list(map(repr, plain.bounds.values()))
+    sketches, others = (
+        PartReader(store, NoRows(), p, table).metadata(METADATA_KEY) for p in (part, plain)
+    )
+    assert sketches == others
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([0.0, float("nan"), 1.0]),
+        pa.array([-0.0, 0.0, -0.0]),
+        pa.array([float("inf"), float("-inf")]),
+        pa.array([None, None], pa.float64()),
+        pa.array([None, float("nan")], pa.float64()),
+        pa.array(["", "a" * 64, "é"]),
+        pa.array(["a" * 65, "b"]),
+        pa.array(["b", "a" * 5000, "c"]),
+        pa.array([b"\xff", b"a"]).view(pa.string()),
+    ],
+    ids=str,
+)
+def test_bounds_that_cannot_be(values: pa.Array) -> None:
+    """A NaN and long or broken texts leave a column without bounds, a NULL does not; 0 is no -0."""
+    name = "Nullable(Float64)" if pa.types.is_floating(values.type) else "String"
+    table = table_of([(name, "")], 2, order_by=False)
+    rows = pa.table({"c1": values})
+    with mock.patch.object(tuning, "ENCODED_ROWS_MIN", 1):
+        part = written(MemoryStore(), table, rows)
+    assert part.bounds == table_bounds(table, rows)
 
 
 def _nullable(name: str) -> str:

@@ -50,11 +50,12 @@ class ChunkFacts:
 
 @dataclass(frozen=True, slots=True)
 class ChunkFooter:
-    """The metadata of a column of a row group in the footer, and its page indexes (`column_index` None: there is none)."""
+    """The metadata of a column of a row group in the footer, and its page indexes (`column_index` None: there is none). The
+    numbers of `offset_index` are where pages are in the file."""
 
     template: Template
     column_index: bytes | None
-    offset_index: bytes
+    offset_index: Template
     stored_bytes: int
     page_bytes: int
     offset: int
@@ -200,7 +201,7 @@ def _column_index(facts: ChunkFacts) -> bytes | None:
     )
 
 
-def _offset_index(offset: int, stored_bytes: int) -> bytes:
-    """Encode the offset index of a column with one data page: where it is and its bytes."""
-    place = _field(1, I64) + integer(offset) + _field(1, I32) + integer(stored_bytes)
-    return _field(1, _LIST) + list_header(1) + place + _field(1, I64) + integer(0) + b"\0\0"
+def _offset_index(offset: int, stored_bytes: int) -> Template:
+    """Encode the offset index of a column with one data page: where it is, which stays open, and its bytes."""
+    end = _field(1, I32) + integer(stored_bytes) + _field(1, I64) + integer(0) + b"\0\0"
+    return [_field(1, _LIST) + list_header(1) + _field(1, I64), Number("data offset", offset), end]

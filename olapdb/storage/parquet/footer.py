@@ -147,9 +147,11 @@ def parse_offset_index(data: bytes) -> Template:
     return _template(_Cursor(data), _OFFSET_INDEX)
 
 
-def encode(template: Template) -> bytes:
-    """Return the bytes of the struct that the template describes."""
-    return b"".join(item if isinstance(item, bytes) else integer(item.value) for item in template)
+def encode(template: Template, shift: int = 0) -> bytes:
+    """Return the bytes of the struct that the template describes, with `shift` added to its numbers."""
+    return b"".join(
+        [item if isinstance(item, bytes) else integer(item.value + shift) for item in template]
+    )
 
 
 def key_value(key: bytes, value: bytes) -> bytes:
@@ -278,8 +280,13 @@ class _Cursor:
             self.skip(kind)
 
 
+_SHORT = tuple(bytes([value]) for value in range(128))
+
+
 def varint(value: int) -> bytes:
     """Encode a non-negative integer with variable length (ULEB128)."""
+    if value < 128:
+        return _SHORT[value]
     encoded = bytearray()
     while value > 127:
         encoded.append(value & 127 | 128)

@@ -8,7 +8,7 @@ Parquet knows such pages.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -27,11 +27,11 @@ from olapdb.storage.parquet.chunk_footer import (
     chunk_footer,
     row_group_template,
 )
+from olapdb.storage.parquet.column_facts import ColumnFacts
 from olapdb.storage.parquet.footer import (
     Footer,
     Number,
     Template,
-    encode,
     parse_chunks,
     parse_footer,
     parse_offset_index,
@@ -49,6 +49,8 @@ _DIFFERENCES = 5
 _CODECS = {"lz4": (1, 7), "none": (0, 0)}
 """By the writer's option the kernels' number of the codec, and Parquet's."""
 _MILLISECONDS = 1_000
+REGISTERS = 256
+"""Those of a sketch, see `storage/distinct_counts.py`."""
 _MAGIC = b"PAR1"
 _TAIL_BYTES = 8
 _PAGE_ROOM = 1 << 16
@@ -69,22 +71,33 @@ class ColumnForm:
 @dataclass(frozen=True, slots=True)
 class EncodedStretch:
     """Row groups in memory: pieces of bytes that follow each other, what the footer and the page indexes say of them as if
-    they followed the first bytes of a file, and memory for others once they are written."""
+    they followed the first bytes of a file, and memory for others once they are written. `columns` has what kernels
+    found out about columns, by name: about all that they know, or about none."""
 
     pages: tuple[pa.Buffer, ...]
     footer: Footer
     column_indexes: tuple[bytes, ...]
-    offset_indexes: tuple[bytes, ...]
+    offset_indexes: tuple[Template, ...]
     memory: pa.Buffer
+    columns: Mapping[str, ColumnFacts]
 
 
 class PageEncoder:
     """The encoder of the stretches of one file. Thread-safe."""
 
     def __init__(
-        self, schema: pa.Schema, options: Mapping[str, object], forms: Sequence[ColumnForm | None]
+        self,
+        schema: pa.Schema,
+        options: Mapping[str, object],
+        forms: Sequence[ColumnForm | None],
+        sketched: Collection[str] = (),
     ) -> None:
         self._forms = forms
+        self._sketched = sketched
+        self.known_columns = frozenset(
+            field.name for field, form in zip(schema, forms, strict=True) if form is not None
+        )
+        """The columns that kernels encode."""
         self._options = options
         others = [field for field, form in zip(schema, forms, strict=True) if form is None]
         self._others = pa.schema(others)
@@ -96,13 +109,17 @@ class PageEncoder:
 
     @staticmethod
     def of(
-        schema: pa.Schema, options: Mapping[str, object], row_group_size: int
+        schema: pa.Schema,
+        options: Mapping[str, object],
+        row_group_size: int,
+        sketched: Collection[str] = (),
     ) -> PageEncoder | None:
-        """Return the encoder of files of a schema, None where Arrow's writer has to do all."""
+        """Return the encoder of files of a schema, None where Arrow's writer has to do all. The distinct values of the
+        `sketched` columns, none of floats, are to be sketched where kernels encode them."""
         if library() is None or row_group_size > ROW_GROUP_ROWS_MAX:
             return None
         forms = [_form(field, options) for field in schema]
-        return PageEncoder(schema, options, forms) if any(forms) else None
+        return PageEncoder(schema, options, forms, sketched) if any(forms) else None
 
     def encode(
         self, rows: pa.Table, row_group_size: int, memory: pa.Buffer
@@ -112,7 +129,9 @@ class PageEncoder:
         starts = range(0, rows.num_rows, row_group_size)
         pages = _Pages(memory)
         own: list[list[ChunkFooter | None]] = [[] for _ in starts]
+        columns: dict[str, ColumnFacts] = {}
         for column, field, form in zip(rows.columns, rows.schema, self._forms, strict=True):
+            registers = np.zeros(REGISTERS, np.uint8) if field.name in self._sketched else None
             for chunks, start in zip(own, starts, strict=True):
                 if form is None:
                     chunks.append(None)
@@ -120,7 +139,10 @@ class PageEncoder:
                 array = _one_array(column.slice(start, row_group_size))
                 if form.width == 0 and encoding.text_bytes(array) > _TEXT_BYTES_MAX:
                     return None
-                chunks.append(pages.add(array, field.name, form))
+                footer, facts = pages.add(array, field.name, form, registers)
+                chunks.append(footer)
+                before = columns.get(field.name)
+                columns[field.name] = facts if before is None else before.joined(facts)
         pieces = [pages.buffer()]
         others = self._by_arrow(rows, row_group_size, len(_MAGIC) + pieces[0].size, pieces)
         groups, column_indexes, offset_indexes = [], [], []
@@ -133,9 +155,14 @@ class PageEncoder:
                 group.column_index for group in whole if group.column_index is not None
             ]
             offset_indexes += [group.offset_index for group in whole]
-        footer = replace(self._head, rows=rows.num_rows, row_groups=tuple(groups))
+        whole_footer = replace(self._head, rows=rows.num_rows, row_groups=tuple(groups))
         return EncodedStretch(
-            tuple(pieces), footer, tuple(column_indexes), tuple(offset_indexes), pages.memory
+            tuple(pieces),
+            whole_footer,
+            tuple(column_indexes),
+            tuple(offset_indexes),
+            pages.memory,
+            columns,
         )
 
     def _in_order(
@@ -183,14 +210,20 @@ class _Pages:
         self._room = np.frombuffer(memory, np.uint8)
         self._used = 0
 
-    def add(self, array: pa.Array, name: str, form: ColumnForm) -> ChunkFooter:
-        """Append the pages of a column of a row group; return the footer's bytes of the column."""
+    def add(
+        self, array: pa.Array, name: str, form: ColumnForm, registers: np.ndarray | None
+    ) -> tuple[ChunkFooter, ColumnFacts]:
+        """Append the pages of a column of a row group, and raise the registers of its sketch, if there is one; return
+        the footer's bytes of the column, and what is known of its values."""
         encode_array = encoding.encode_numbers if form.width else encoding.encode_texts
-        chunk = encode_array(array, form.form, self._room[self._used :])
+        chunk = encode_array(array, form.form, self._room[self._used :], registers)
         while chunk is None:
             self._grow()
-            chunk = encode_array(array, form.form, self._room[self._used :])
-        least, greatest = _range(array, chunk, form)
+            chunk = encode_array(array, form.form, self._room[self._used :], registers)
+        ends = _range(array, chunk, form)
+        is_short = ends is not None and max(map(len, ends)) <= _STATISTICS_BYTES_MAX
+        least, greatest = ends if ends is not None and is_short else (None, None)
+        about = ColumnFacts(chunk.nulls, chunk.has_nan, () if ends is None else (ends,), registers)
         facts = ChunkFacts(
             name.encode(),
             form.physical,
@@ -206,7 +239,7 @@ class _Pages:
             greatest,
         )
         self._used += chunk.bytes
-        return chunk_footer(facts)
+        return chunk_footer(facts), about
 
     def buffer(self) -> pa.Buffer:
         """Return the pages appended so far, as one buffer."""
@@ -266,20 +299,17 @@ def _physical(arrow: pa.DataType) -> int | None:
 
 def _range(
     array: pa.Array, chunk: encoding.EncodedChunk, form: ColumnForm
-) -> tuple[bytes | None, bytes | None]:
-    """Return the least and the greatest value as Parquet stores them, None where they are unknown or too long."""
+) -> tuple[bytes, bytes] | None:
+    """Return the least and the greatest value as Parquet stores them, None where there is none."""
     if not chunk.has_range:
-        return None, None
-    if form.width:
-        low, high = (
-            (end & (1 << 64) - 1).to_bytes(8, "little")[: form.width]
-            for end in (chunk.least, chunk.greatest)
-        )
-        return low, high
-    least, greatest = (_text(array, row) for row in (chunk.least, chunk.greatest))
-    if max(len(least), len(greatest)) > _STATISTICS_BYTES_MAX:
-        return None, None
-    return least, greatest
+        return None
+    if not form.width:
+        return _text(array, chunk.least), _text(array, chunk.greatest)
+    low, high = (
+        (end & (1 << 64) - 1).to_bytes(8, "little")[: form.width]
+        for end in (chunk.least, chunk.greatest)
+    )
+    return low, high
 
 
 def _text(array: pa.Array, row: int) -> bytes:
@@ -313,12 +343,10 @@ def _of_arrow(file: pa.Buffer, chunk: tuple[Template, int, int, int], shift: int
         else:
             indexes[kind] = file[at : at + item.value].to_pybytes()
         moved.append(item)
-    offset_index = encode(
-        [
-            Number(item.field, item.value + shift) if isinstance(item, Number) else item
-            for item in parse_offset_index(indexes["offset index"])
-        ]
-    )
+    offset_index: Template = [
+        Number(item.field, item.value + shift) if isinstance(item, Number) else item
+        for item in parse_offset_index(indexes["offset index"])
+    ]
     return ChunkFooter(
         moved, indexes.get("column index"), offset_index, stored_bytes, page_bytes, start + shift
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import zlib
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -41,6 +41,7 @@ from olapdb.threads import ThreadPool, refuse_if_ending
 
 if TYPE_CHECKING:
     from olapdb.storage.parquet import page_encoder
+    from olapdb.storage.parquet.column_facts import ColumnFacts
     from olapdb.storage.parquet.page_encoder import EncodedStretch, PageEncoder
 else:
     page_encoder = LazyModule("olapdb.storage.parquet.page_encoder")
@@ -77,6 +78,15 @@ class OneThreadWriter:
     def add_key_value_metadata(self, pairs: Mapping[str | bytes, str | bytes]) -> None:
         """Add pairs to the footer's metadata."""
         self._writer.add_key_value_metadata(pairs)
+
+    @property
+    def known_columns(self) -> frozenset[str]:
+        """Return no column: Arrow finds the facts that `RowGroupsWriter.column_facts` has for itself."""
+        return frozenset()
+
+    def column_facts(self) -> Mapping[str, ColumnFacts]:
+        """Return nothing, see `known_columns`."""
+        return {}
 
     def checksum(self) -> str | None:
         """Return None: pyarrow writes to the file itself, so the checksum is not known."""
@@ -133,6 +143,7 @@ class RowGroupsWriter:
         self._column_indexes: list[bytes] = []
         self._offset_indexes: list[bytes] = []
         self._memory: deque[pa.Buffer] = deque()  # of stretches that are written
+        self._columns: list[Mapping[str, ColumnFacts]] = []
 
     def write_table(self, rows: pa.Table, row_group_size: int) -> None:
         """Encode and append all rows. At most `threads` + 2 encoded stretches are in memory at a
@@ -167,6 +178,23 @@ class RowGroupsWriter:
         self._sink.write(data)
         self._crc = zlib.crc32(data, self._crc)
         return at
+
+    @property
+    def known_columns(self) -> frozenset[str]:
+        """The columns about which `column_facts` will most probably know something."""
+        return self._encoder.known_columns if self._encoder is not None else frozenset()
+
+    def column_facts(self) -> Mapping[str, ColumnFacts]:
+        """Return what kernels found out about columns, by name, once all rows are written: about `known_columns`, or
+        about none where Arrow had to write some rows."""
+        facts: dict[str, ColumnFacts] = {}
+        if not all(self._columns):
+            return facts
+        for columns in self._columns:
+            for name, found in columns.items():
+                before = facts.get(name)
+                facts[name] = found if before is None else before.joined(found)
+        return facts
 
     def checksum(self) -> str:
         """Return the checksum of the closed file, in the form of `checksum.checksum_of_file`."""
@@ -251,11 +279,10 @@ class RowGroupsWriter:
         places = [self.write(pages) for pages in stretch.pages]
         shift = places[0] - len(_MAGIC)
         self._memory.append(stretch.memory)
+        self._columns.append(stretch.columns)
         self._written.append(_Written(stretch.footer, shift))
         self._column_indexes += stretch.column_indexes
-        self._offset_indexes += (
-            _shifted_offset_index(index, shift) for index in stretch.offset_indexes
-        )
+        self._offset_indexes += [encode(index, shift) for index in stretch.offset_indexes]
 
 
 @contextmanager
@@ -267,15 +294,17 @@ def parquet_writer(
     rows: int,
     row_group_size: int,
     threads: int,
+    sketched: Collection[str] = (),
 ) -> Iterator[OneThreadWriter | RowGroupsWriter]:
-    """Yield a writer that encodes on several threads if the rows are many enough, else pyarrow's.
+    """Yield a writer that encodes on several threads if the rows are many enough, else pyarrow's. `sketched` as of
+    `PageEncoder.of`.
 
     The caller calls its `close` last in the `with`. An error inside the `with` abandons the file.
     """
     threads = min(threads, -(-rows // tuning.STRETCH_ROWS))
     encoder = None
     if rows >= tuning.ENCODED_ROWS_MIN:
-        encoder = page_encoder.PageEncoder.of(schema, options, row_group_size)
+        encoder = page_encoder.PageEncoder.of(schema, options, row_group_size, sketched)
     writer: OneThreadWriter | RowGroupsWriter
     if (threads > 1 or encoder is not None) and -(-rows // row_group_size) <= ROW_GROUPS_MAX:
         writer = RowGroupsWriter(sink, schema, options, max(threads, 1), encoder=encoder)
@@ -291,6 +320,7 @@ def parquet_writer(
 # --- stretches -----------------------------------------------------------------------------------
 
 _COLUMN_INDEX, _OFFSET_INDEX = "column index", "offset index"
+_LENGTHS = (f"{_COLUMN_INDEX}'s bytes", f"{_OFFSET_INDEX}'s bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,8 +349,9 @@ def _split_file(file: pa.Buffer, memory: pa.Buffer) -> EncodedStretch:
         (file[len(_MAGIC) : end],),
         footer,
         tuple(_page_indexes(file, footer, _COLUMN_INDEX)),
-        tuple(_page_indexes(file, footer, _OFFSET_INDEX)),
+        tuple(map(parse_offset_index, _page_indexes(file, footer, _OFFSET_INDEX))),
         memory,
+        {},
     )
 
 
@@ -346,24 +377,16 @@ def _numbers(template: Template) -> Iterator[Number]:
     return (item for item in template if isinstance(item, Number))
 
 
-def _shifted_offset_index(offset_index: bytes, shift: int) -> bytes:
-    """Return an offset index with `shift` added to all its offsets."""
-    template = parse_offset_index(offset_index)
-    return encode(
-        [
-            Number(item.field, item.value + shift) if isinstance(item, Number) else item
-            for item in template
-        ]
-    )
-
-
 class _Places:
     """The (offset, bytes) of the page indexes in the joined file, consumed in their order."""
 
     def __init__(
         self, column_indexes: Iterator[tuple[int, int]], offset_indexes: Iterator[tuple[int, int]]
     ) -> None:
-        self._places = {_COLUMN_INDEX: column_indexes, _OFFSET_INDEX: offset_indexes}
+        self._places = {
+            f"{_COLUMN_INDEX}'s offset": column_indexes,
+            f"{_OFFSET_INDEX}'s offset": offset_indexes,
+        }
 
     def of(self, template: Template, shift: int, before: int) -> Template:
         """Return a row group's template with its pages moved by `shift` bytes and its ordinal raised by `before`, the
@@ -374,16 +397,16 @@ class _Places:
             if isinstance(item, bytes):
                 shifted.append(item)
                 continue
-            kind, _, property_name = item.field.partition("'s ")
-            if kind in self._places and property_name == "offset":
-                value, length = next(self._places[kind])
-            elif kind in self._places:
+            field, value = item
+            if field == "data offset":
+                value = value + shift if value else 0
+            elif field in self._places:
+                value, length = next(self._places[field])
+            elif field in _LENGTHS:
                 value = length
-            elif kind == "data offset":
-                value = item.value + shift if item.value else 0
-            elif kind == "ordinal":
-                value = item.value + before
+            elif field == "ordinal":
+                value += before
             else:
-                raise InternalError(f"A row group's {item.field}.")
-            shifted.append(Number(item.field, value))
+                raise InternalError(f"A row group's {field}.")
+            shifted.append(Number(field, value))
         return shifted

@@ -12,6 +12,7 @@ from olapdb.dbapi.connection import Connection
 from olapdb.errors import BackfillIncomplete
 from olapdb.maintenance.check import check_database
 from olapdb.runtime.failpoints import watching
+from olapdb.views.jobs import backfill_pass
 from tests.unit.views.warehouse import dicts, rows
 
 pytestmark = pytest.mark.feature("views")
@@ -53,6 +54,26 @@ def test_many_small_chunks_are_few_commits(connection: Connection) -> None:
         ("done", PARTITIONS, PARTITIONS)
     ]
     is_whole(connection, PARTITIONS * 2)
+
+
+@pytest.mark.parametrize(("partitions", "commits"), [(7, 7), (9, 1)])
+def test_eight_chunks_are_enough_to_share(
+    tmp_path: Path, partitions: int, commits: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nine months are a usual gap: their commits would take longer than computing them."""
+    monkeypatch.setattr(backfill_pass, "SHARED_SECONDS", 60.0)
+    with olapdb.connect(tmp_path / "w") as opened:
+        for statement in (
+            "CREATE TABLE s (p UInt16, v Int64) ENGINE = MergeTree PARTITION BY p ORDER BY p",
+            f"INSERT INTO s SELECT number % {partitions}, 1 FROM numbers({partitions * 2})",
+            "CREATE TABLE t (p UInt16, v Int64) ENGINE = SummingMergeTree ORDER BY p",
+            "CREATE MATERIALIZED VIEW v TO t AS SELECT p, sum(v) AS v FROM s GROUP BY p",
+        ):
+            opened.execute(statement)
+        done = dicts(opened, "SYSTEM BACKFILL VIEW v")
+        assert len(done) == partitions
+        assert len({row["commit"] for row in done}) == commits
+        is_whole(opened, partitions * 2)
 
 
 def test_views_on_the_target_fire_in_the_shared_commit(connection: Connection) -> None:
