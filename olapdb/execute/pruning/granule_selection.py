@@ -358,9 +358,9 @@ class Selector:
             key = (column.id, data_type.name, table.past, paths)
             interval = cache.get(key)
             if interval is None:
-                groups = [group.bounds for s in parts for group in s.reader.row_groups]
-                interval = interval_of_bounds([b.get(name) for b in groups], data_type) or _UNKNOWN
-                cache.put(key, interval, len(groups))
+                bounds = [b for s in parts for b in s.reader.bounds_in_groups(name)]
+                interval = interval_of_bounds(bounds, data_type) or _UNKNOWN
+                cache.put(key, interval, len(bounds))
             if isinstance(interval, ValueInterval):
                 intervals[unique] = interval
         return intervals
