@@ -352,17 +352,20 @@ def _arguments(method: _Method) -> tuple[Callable[..., Any], int, tuple[str, ...
     positional: tuple[str, ...] = cls.__match_args__
     defaults: dict[str, object] = {}
     factories: list[tuple[int, Callable[[], object]]] = []
+    accepted, required = set[str](), set[str]()
     for f in _fields_of(cls):
+        name, default = f.name, f.default
+        if f.init:
+            accepted.add(name)
         if f.default_factory is not MISSING:
             factories.append((len(defaults), f.default_factory))
-            defaults[f.name] = _UNSET
-        elif f.init or (
-            f.default is not MISSING
-            and isinstance(getattr(cls, f.name, None), MemberDescriptorType)
-        ):
-            defaults[f.name] = f.default
-    accepted = {f.name for f in _fields_of(cls) if f.init}
-    required = {name for name in accepted if defaults[name] is MISSING}
+            defaults[name] = _UNSET
+        elif f.init:
+            defaults[name] = default
+            if default is MISSING:
+                required.add(name)
+        elif default is not MISSING and isinstance(getattr(cls, name, None), MemberDescriptorType):
+            defaults[name] = default
     orders: dict[tuple[object, ...], list[int]] = {}
     """For a number of arguments and names of others, which of them each field has; -1: its default."""
 

@@ -9,10 +9,8 @@ from types import MappingProxyType
 from olapdb.functions.aggregates.deferred import deferred
 from olapdb.functions.aggregates.families import FAMILIES
 from olapdb.functions.aggregates.signatures import ResolveAggregate
-from olapdb.functions.base import Aggregate
-from olapdb.types import DataType, Decimal, Float, Integer, plain
 
-_average_of_times = deferred("average_times.average_of_any")
+_average_of_any = deferred("sums.average_of_any")
 _group_concat = deferred("concatenation.group_concat")
 _entropy = deferred("counted_values.entropy")
 _top_k = deferred("counted_values.top_k")
@@ -46,15 +44,6 @@ _total = deferred("sums.total")
 _weighted_average = deferred("sums.weighted_average")
 _variance = deferred("variance.variance")
 _weighted_quantile = deferred("weighted_quantile.weighted_quantile")
-
-
-def _average_of_any(
-    name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
-) -> Aggregate:
-    """Resolve avg: of numbers where they are averaged, of others where dates and times are."""
-    is_number = len(types) == 1 and isinstance(plain(types[0]), Integer | Float | Decimal)
-    return (_average if is_number else _average_of_times)(name, parameters, types)
-
 
 REGRESSIONS = (
     *("regr_slope", "regr_intercept", "regr_r2", "regr_count", "regr_avgx", "regr_avgy"),
