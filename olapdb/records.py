@@ -22,10 +22,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, Field, FrozenInstanceError, field
-from functools import cache
-from operator import attrgetter
+from functools import cache, partial
 from reprlib import recursive_repr
-from types import CodeType, FunctionType, MemberDescriptorType, MethodType
+from types import CodeType, FunctionType, MemberDescriptorType
 from typing import TYPE_CHECKING, Any
 
 _FIELDS = "__dataclass_fields__"
@@ -61,24 +60,24 @@ class _Factory:
 _UNSET = _Factory()
 
 
-_FIRST_CALLS = 64
-"""Calls of a method that do without compiled code: they take some microseconds more than compiling it, and most classes
-have few objects when a process ends or has answered its first query."""
+_FIRST_CALLS = 6
+"""Calls of a method that do without compiled code: compiling costs as much as some ten of them, and most classes have
+few objects when a process ends or has answered its first query."""
 
 
 class _Method:
     """A stand-in for a method of a class. It compiles the method and takes its place, at the first use of a method
     without a form `first`, else after a few calls of that."""
 
-    __slots__ = ("_calls", "_first", "_form", "_make", "_name", "_owner")
+    __slots__ = ("_calls", "_first", "_make", "_name", "_owner", "facts")
 
     def __init__(
-        self, make: Callable[[type], Any], first: Callable[[_Method], Any] | None = None
+        self, make: Callable[[type], Any], first: Callable[..., Any] | None = None
     ) -> None:
         self._make, self._first = make, first
-        self._calls = 0 if first is None else _FIRST_CALLS
-        self._form: Any = None
-        """The function that `first` returned at the first call; None before."""
+        self._calls = _FIRST_CALLS
+        self.facts: Any = None
+        """The facts about the class that `first` found at its first call: names of fields, or `_InitFacts`; None before."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._owner, self._name = owner, name
@@ -86,9 +85,7 @@ class _Method:
     def __get__(self, instance: object, owner: type | None = None) -> object:
         if instance is not None and self._first is not None and self._calls > 0:
             self._calls -= 1  # a decrement that is lost to a race does no harm
-            if self._form is None:
-                self._form = self._first(self)
-            return MethodType(self._form, instance)
+            return partial(self._first, self, instance)
         function = self.compiled()
         setattr(self._owner, self._name, function)
         return function.__get__(instance, owner)
@@ -314,118 +311,76 @@ def _init(cls: type) -> Any:
     return function
 
 
-def _first_init(method: _Method) -> Callable[..., None]:
-    """Return a function that does what the compiled `__init__` does; that says what is wrong with arguments."""
-    arguments_of, count, names, has_more = _arguments(method)
-    cls = method.owner
-    slots = [getattr(cls, name, None) for name in names]
-    if getattr(cls, _PARAMETERS).frozen and all(isinstance(s, MemberDescriptorType) for s in slots):
-        puts = [slot.__set__ for slot in slots]
+class _InitFacts:
+    """The facts about a class by which `_first_init` sets its fields, collected once.
 
-        def init_slots(self: Any, /, *arguments: object, **named: object) -> None:
-            if named or len(arguments) != count:
-                arguments = arguments_of(self, arguments, named)
-            for put_slot, value in zip(puts, arguments):
-                put_slot(self, value)
-            if has_more:
-                self.__post_init__()
+    `defaults` has what each field is set to without an argument: MISSING for the `required` ones, `_UNSET` for those
+    that have one of the `factories`."""
 
-        return init_slots
-    put = object.__setattr__ if getattr(cls, _PARAMETERS).frozen else setattr
+    __slots__ = ("defaults", "factories", "has_more", "names", "positional", "put", "required")
 
-    def init(self: Any, /, *arguments: object, **named: object) -> None:
-        if named or len(arguments) != count:
-            arguments = arguments_of(self, arguments, named)
-        for name, value in zip(names, arguments):
-            put(self, name, value)
-        if has_more:
-            self.__post_init__()
+    def __init__(self, cls: Any) -> None:
+        self.positional: tuple[str, ...] = cls.__match_args__
+        self.defaults: dict[str, object] = {}
+        self.factories: list[tuple[str, Callable[[], object]]] = []
+        self.names: set[str] = set()
+        self.required: set[str] = set()
+        for f in _fields_of(cls):
+            if f.init:
+                self.names.add(f.name)
+            if f.default_factory is not MISSING:
+                self.factories.append((f.name, f.default_factory))
+                self.defaults[f.name] = _UNSET
+            elif f.init:
+                self.defaults[f.name] = f.default
+                if f.default is MISSING:
+                    self.required.add(f.name)
+            elif f.default is not MISSING and isinstance(
+                getattr(cls, f.name, None), MemberDescriptorType
+            ):
+                self.defaults[f.name] = f.default
+        self.put = object.__setattr__ if getattr(cls, _PARAMETERS).frozen else setattr
+        self.has_more = hasattr(cls, "__post_init__")
 
-    return init
+
+def _first_init(method: _Method, self: Any, /, *arguments: object, **named: object) -> None:
+    """Do what the compiled `__init__` does; that says what is wrong with arguments."""
+    facts = method.facts
+    if facts is None:
+        facts = method.facts = _InitFacts(method.owner)
+    given = dict(zip(facts.positional, arguments))
+    is_usual = len(arguments) <= len(facts.positional) and given.keys().isdisjoint(named)
+    given.update(named)
+    if not (is_usual and facts.required <= given.keys() <= facts.names):
+        method.compiled()(self, *arguments, **named)
+        return
+    values = facts.defaults | given
+    for name, make in facts.factories:
+        if values[name] is _UNSET:
+            values[name] = make()
+    put = facts.put
+    for name, value in values.items():
+        put(self, name, value)
+    if facts.has_more:
+        self.__post_init__()
 
 
-def _arguments(method: _Method) -> tuple[Callable[..., Any], int, tuple[str, ...], bool]:
-    """Return what `_first_init` knows of a class: a function from arguments to the values of its fields, how many
-    arguments by position are these values (-1: they never are), the names of the fields, whether there is
-    `__post_init__`."""
-    cls = method.owner
-    positional: tuple[str, ...] = cls.__match_args__
-    defaults: dict[str, object] = {}
-    factories: list[tuple[int, Callable[[], object]]] = []
-    accepted, required = set[str](), set[str]()
-    for f in _fields_of(cls):
-        name, default = f.name, f.default
-        if f.init:
-            accepted.add(name)
-        if f.default_factory is not MISSING:
-            factories.append((len(defaults), f.default_factory))
-            defaults[name] = _UNSET
-        elif f.init:
-            defaults[name] = default
-            if default is MISSING:
-                required.add(name)
-        elif default is not MISSING and isinstance(getattr(cls, name, None), MemberDescriptorType):
-            defaults[name] = default
-    orders: dict[tuple[object, ...], list[int]] = {}
-    """For a number of arguments and names of others, which of them each field has; -1: its default."""
+def _first_eq(method: _Method, self: object, other: object) -> Any:
+    if other.__class__ is not self.__class__:
+        return NotImplemented
+    names = method.facts
+    if names is None:
+        names = method.facts = [f.name for f in _fields_of(method.owner) if f.compare]
+    return [getattr(self, n) for n in names] == [getattr(other, n) for n in names]
 
-    def order_of(self: Any, arguments: Sequence[object], named: dict[str, object]) -> list[int]:
-        """Return the entry of `orders`. Raises what the compiled method raises for wrong arguments."""
-        given = [*positional[: len(arguments)], *named]
-        names = set(given)
-        is_usual = len(arguments) <= len(positional) and len(names) == len(given)
-        if not (is_usual and required <= names <= accepted):
-            method.compiled()(self, *arguments, **named)  # raises TypeError
-        return [given.index(name) if name in names else -1 for name in defaults]
 
-    def arguments_of(self: Any, arguments: Sequence[object], named: dict[str, object]) -> Any:
-        """Return the values of the fields, in their order."""
-        key = (len(arguments), *named)
-        order = orders.get(key)
-        if order is None:
-            order = orders[key] = order_of(self, arguments, named)
-        given = (*arguments, *named.values())
-        values = [
-            given[at] if at >= 0 else default for at, default in zip(order, defaults.values())
+def _first_hash(method: _Method, self: object) -> int:
+    names = method.facts
+    if names is None:
+        names = method.facts = [
+            f.name for f in _fields_of(method.owner) if (f.compare if f.hash is None else f.hash)
         ]
-        for at, make in factories:
-            if values[at] is _UNSET:
-                values[at] = make()
-        return values
-
-    count = len(positional) if len(positional) == len(defaults) else -1
-    return arguments_of, count, tuple(defaults), hasattr(cls, "__post_init__")
-
-
-def _first_eq(method: _Method) -> Callable[[object, object], Any]:
-    """Return a function that compares as the compiled `__eq__` does."""
-    values_of = _getter([f.name for f in _fields_of(method.owner) if f.compare])
-
-    def eq(self: object, other: object) -> Any:
-        if other.__class__ is not self.__class__:
-            return NotImplemented
-        return values_of(self) == values_of(other)
-
-    return eq
-
-
-def _first_hash(method: _Method) -> Callable[[object], int]:
-    """Return a function that gives the same hash as the compiled `__hash__`."""
-    values_of = _getter(
-        [f.name for f in _fields_of(method.owner) if (f.compare if f.hash is None else f.hash)]
-    )
-
-    def hash_of(self: object) -> int:
-        return hash(values_of(self))
-
-    return hash_of
-
-
-def _getter(names: Sequence[str]) -> Callable[[Any], tuple[object, ...]]:
-    """Return a function from an object to the tuple of these attributes."""
-    if len(names) > 1:
-        return attrgetter(*names)
-    return lambda self: tuple([getattr(self, name) for name in names])
+    return hash(tuple([getattr(self, name) for name in names]))
 
 
 def _values(self: str, names: Sequence[str]) -> str:

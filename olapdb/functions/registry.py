@@ -151,9 +151,8 @@ def _place(name: str) -> tuple[str, str] | None:
         return None
     for table, word, prefix in ((NAMES, name, ""), (CASE_INSENSITIVE, name.lower(), "\0")):
         wanted = f" {word} "
-        for module, names in table.items():
-            if wanted in names:
-                return module, prefix + word
+        if wanted in "".join(table.values()):
+            return next(m for m, names in table.items() if wanted in names), prefix + word
     return None
 
 
