@@ -15,21 +15,26 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from types import ModuleType
 
 
 class LazyModule:
     """A stand-in for a module, which is imported at the first attribute that is asked of it.
 
-    It keeps no attribute, so that one that a test replaces in the module is replaced here too.
+    It keeps the module, but no attribute, so that one that a test replaces in the module is replaced here too.
     """
 
-    __slots__ = ("_module_name",)
+    __slots__ = ("_module", "_module_name")
 
     def __init__(self, module_name: str) -> None:
         self._module_name = module_name
+        self._module: ModuleType | None = None
 
     def __getattr__(self, name: str) -> object:
-        return getattr(import_module(self._module_name), name)
+        module = self._module
+        if module is None:
+            module = self._module = import_module(self._module_name)
+        return getattr(module, name)
 
     def __repr__(self) -> str:
         return f"<module {self._module_name!r}, imported when used>"

@@ -75,7 +75,13 @@ def _is_known(call: sql.Function) -> bool:
     """Return whether the engine itself has a function of this name."""
     if call.database is not None:
         return False
-    return registry.is_scalar(call.name) or is_aggregate(call.name)
+    return _is_known_name(call.name)
+
+
+@lru_cache(maxsize=4096)
+def _is_known_name(name: str) -> bool:
+    """Return whether the engine itself has a function of this name, looked up once."""
+    return registry.is_scalar(name) or is_aggregate(name)
 
 
 class _Expander:

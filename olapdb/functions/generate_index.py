@@ -44,7 +44,9 @@ def _by_module(names: Mapping[str, str], name: str) -> Iterator[str]:
         text = " ".join(sorted(n.lstrip("\0") for n, place in names.items() if place == module))
         if text:
             yield f"    {module!r}: ("
-            yield from (f"        {line + ' '!r}" for line in textwrap.wrap(text, 84))
+            lines = textwrap.wrap(text, 84)
+            lines[0] = f" {lines[0]}"  # a space at both sides of each name, for searches
+            yield from (f"        {line + ' '!r}" for line in lines)
             yield "    ),"
     yield "}"
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from olapdb.native import grouping
 from olapdb.native.library import kernels
-from olapdb.native.memory import empty
+from olapdb.native.memory import empty, zeros
 from olapdb.native.values import validity_of
 
 _CAPACITY_MIN = 4096
@@ -52,7 +52,7 @@ class KeySet:
 
     def _grow(self, capacity: int) -> None:
         """Replace the slots by `capacity` ones that hold the same keys."""
-        larger = np.zeros(capacity + _FLAGS, np.uint64)
+        larger = zeros(capacity + _FLAGS, np.uint64)
         kernels().olapdb_grow_keys(self._slots, self._capacity, larger, capacity)
         self._slots, self._capacity = larger, capacity
 

@@ -100,6 +100,15 @@ class _Wanted:
 
     aggregates: list[tuple[str, AggregateCall]]
     made: int = field(default=0)
+    converted: dict[tuple[str, Expression, DataType], Expression] = field(default_factory=dict)
+
+    def number(self, name: str, value: Expression, target: DataType) -> Expression:
+        """Return the aggregate `name` (sum, count) of a value as Int64 or UInt64; it is computed once."""
+        key = name, value, target
+        known = self.converted.get(key)
+        if known is None:
+            known = self.converted[key] = _converted(self.column(name, value), target)
+        return known
 
     def column(self, name: str, value: Expression) -> ColumnRef:
         """Return a reference to the column that holds the aggregate `name` (sum, count) of a value; add the
@@ -119,8 +128,8 @@ class _Wanted:
 def _computed(shift: _Shift, wanted: _Wanted, result: DataType) -> Expression:
     """Return the shifted sum, of the type that the aggregate had, from one sum and one count."""
     target = plain(result)
-    total = _converted(wanted.column("sum", shift.value), target)
-    count = _converted(wanted.column("count", shift.value), target)
+    total = wanted.number("sum", shift.value, target)
+    count = wanted.number("count", shift.value, target)
     moved = scalar_call("multiply", [count, _constant(shift.constant, target)])
     parts = [moved, total] if shift.reversed else [total, moved]
     return _converted(scalar_call(shift.operator, parts), target)

@@ -24,10 +24,21 @@ def children(node: sql.Node) -> list[sql.Node]:
     return nodes_below
 
 
+_LEAVES = frozenset(
+    [
+        *("bool", "int", "float", "str", "bool | None", "int | None", "str | None"),
+        *("bool | int | float | str | None", "tuple[str, ...]", "tuple[str, ...] | None"),
+        *("DataType", "DataType | None", "Position | None"),
+    ]
+)
+"""Annotations of fields that hold no nodes."""
+
+
 @cache
 def _fields(kind: type[sql.Node]) -> tuple[str, ...]:
     """Return the names of the fields of a kind of nodes that may hold nodes."""
-    return tuple(name for name in kind.__dataclass_fields__ if name != "position")
+    fields = kind.__dataclass_fields__.values()
+    return tuple(field.name for field in fields if field.type not in _LEAVES)
 
 
 def _add_nodes(values: tuple[object, ...], nodes_below: list[sql.Node]) -> None:
@@ -67,7 +78,7 @@ def rewrite(node: NodeT, change: Callable[[sql.Node], sql.Node | None]) -> NodeT
 def rewrite_children(node: NodeT, change: Callable[[sql.Node], sql.Node | None]) -> NodeT:
     """Return the node with its children rewritten as by `rewrite`."""
     updates: dict[str, Any] = {}
-    for name in node.__dataclass_fields__:
+    for name in _fields(type(node)):  # type: ignore[arg-type]  # a class hashes as an object
         old = getattr(node, name)
         new = _rewritten(old, change)
         if new is not old:

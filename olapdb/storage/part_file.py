@@ -46,6 +46,7 @@ class PartFile:
         self._store = store
         self._part = part
         self._caches = caches
+        self._footer: PartFooter | None = None
 
     @property
     def cache_path(self) -> str:
@@ -55,14 +56,14 @@ class PartFile:
     def has_cached(self, column_ids: Collection[int]) -> bool:
         """Return whether the cache has all row groups of these columns, in any form."""
         columns = self._store.cache.columns
-        file, groups = columns.file(self.cache_path), range(len(self.footer().group_rows))
-        return all(
-            any(
-                columns.shared.has(file, *(ChunkKey(column_id, g, coded, shared) for g in groups))
-                for coded, shared in _FORMS
-            )
-            for column_id in column_ids
-        )
+        file, others = columns.file(self.cache_path), range(1, len(self.footer().group_rows))
+        has = columns.shared.has
+        for column_id in column_ids:
+            # What a process has not read lacks its first row group.
+            forms = [form for form in _FORMS if has(file, ChunkKey(column_id, 0, *form))]
+            if not any(has(file, *(ChunkKey(column_id, g, *f) for g in others)) for f in forms):
+                return False
+        return True
 
     def was_read(self, column_id: int, group: int) -> bool:
         """Return whether the cache has a row group of a column in any form, or remembers it."""
@@ -148,15 +149,17 @@ class PartFile:
             raise
 
     def footer(self) -> PartFooter:
-        """Return the file's footer from the cache; else read it, verify it against the part and
-        cache it."""
+        """Return the file's footer, the one found before; else from the cache; else read it, verify it
+        against the part and cache it."""
+        if self._footer is not None:
+            return self._footer
         cache = self._store.cache.footers
-        cached = cache.get(self.cache_path)
-        if isinstance(cached, PartFooter):
-            return cached
-        with self.suspecting(), self.open() as source:
-            footer = self.read_footer(source)
-        cache.put(self.cache_path, footer)
+        footer = cache.get(self.cache_path)
+        if not isinstance(footer, PartFooter):
+            with self.suspecting(), self.open() as source:
+                footer = self.read_footer(source)
+            cache.put(self.cache_path, footer)
+        self._footer = footer
         return footer
 
     def read_footer(self, source: pa.NativeFile) -> PartFooter:

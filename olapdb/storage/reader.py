@@ -234,15 +234,21 @@ class PartReader:
     def bounds_of(self, name: str, group: int) -> ColumnBounds | None:
         """Return the bounds of one column in one row group, numbered from 0. None if they are not
         known."""
+        return self.bounds_in_groups(name)[group]
+
+    def bounds_in_groups(self, name: str) -> Sequence[ColumnBounds | None]:
+        """Return the bounds of one column in each row group, None where they are not known."""
+        if self._part.inline or not self._part.rows:
+            return [group.bounds.get(name) for group in self.row_groups]
+        footer = self._file.footer()
         column = self._columns.get(name)
         if column is None or not has_bounds(column.type):
-            return None
-        footer = self._file.footer()
+            return [None] * footer.metadata.num_row_groups
         key = (column.id, column.type.name, self._table.past)
         known = footer.known_bounds.get(key)
         if known is None:
             known = footer.known_bounds[key] = self._bounds_in_groups(column, footer)
-        return known[group]
+        return known
 
     def _bounds_in_groups(self, column: Column, footer: PartFooter) -> list[ColumnBounds | None]:
         """Return the bounds of one column in each row group, None where they are not known."""

@@ -123,6 +123,8 @@ def parse_type(text: str, state_of: StateOf) -> DataType:
     `olapdb.functions.parse_type`, which passes the real one.  Raises UnknownType for an unknown
     name, SyntaxError for other wrong texts, and errors of arguments out of bound.
     """
+    if text in BY_NAME:
+        return BY_NAME[text]
     parser = _TypeParser(text, state_of)
     parsed = parser.parse()
     parser.expect_end()

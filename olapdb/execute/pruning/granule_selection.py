@@ -312,7 +312,8 @@ class Selector:
 
     def _partition_intervals(self, parts: Sequence[Part]) -> list[tuple[Expression, ValueInterval]]:
         """Return the items of the partition key in the scan's names, with their value in each part."""
-        if not self._layout.table.partition_key or not isinstance(self._condition, Call):
+        key = self._layout.table.partition_key
+        if not key or not isinstance(self._condition, Call) or not self._may_read_of(key):
             return []
         intervals = []
         for at, expression in enumerate(self._layout.partition_expressions):
@@ -327,6 +328,13 @@ class Selector:
             if interval is not None:
                 intervals.append((named, interval))
         return intervals
+
+    def _may_read_of(self, text: str) -> bool:
+        """Return whether the text of a key may name a column that the condition reads: binding a key for the first time
+        takes as long as all else that chooses parts."""
+        if any(name in text for name, _ in self._names.values()):
+            return True
+        return any(c.default_kind == "ALIAS" and c.name in text for c in self._scan.table.columns)
 
     def _keep(self, candidates: Candidates) -> np.ndarray:
         """Return a mask of the candidates for which the condition can be true; it must be set."""
@@ -358,9 +366,9 @@ class Selector:
             key = (column.id, data_type.name, table.past, paths)
             interval = cache.get(key)
             if interval is None:
-                groups = [group.bounds for s in parts for group in s.reader.row_groups]
-                interval = interval_of_bounds([b.get(name) for b in groups], data_type) or _UNKNOWN
-                cache.put(key, interval, len(groups))
+                bounds = [b for s in parts for b in s.reader.bounds_in_groups(name)]
+                interval = interval_of_bounds(bounds, data_type) or _UNKNOWN
+                cache.put(key, interval, len(bounds))
             if isinstance(interval, ValueInterval):
                 intervals[unique] = interval
         return intervals

@@ -43,6 +43,12 @@ from olapdb.types.arrow_values import TRUE, array_of, scalar_of, to_numpy
 
 _INCREASING = frozenset({"greater", "greaterOrEquals"})
 _ORDERED = _INCREASING | {"less", "lessOrEquals"}
+_OF_NUMBERS: Mapping[str, np.ufunc] = {
+    "greater": np.greater,
+    "greaterOrEquals": np.greater_equal,
+    "less": np.less,
+    "lessOrEquals": np.less_equal,
+}
 
 
 @dataclass(frozen=True)
@@ -226,10 +232,17 @@ class _Analysis:
         sides = self._sides(call)
         if sides is None:
             return self._anything
-        interval, _, interval_first = sides
+        interval, constant, interval_first = sides
         grows = (call.name in _INCREASING) == interval_first
-        at_low = self._compared(call, interval.low, interval_first)
-        at_high = self._compared(call, interval.high, interval_first)
+        numbers = self._as_numbers(call, interval, constant)
+        if numbers is None:
+            at_low = self._compared(call, interval.low, interval_first)
+            at_high = self._compared(call, interval.high, interval_first)
+        else:
+            lows, highs, number = numbers
+            compare = _OF_NUMBERS[call.name]
+            at_low = compare(lows, number) if interval_first else compare(number, lows)
+            at_high = compare(highs, number) if interval_first else compare(number, highs)
         if at_low is None or at_high is None:
             return self._anything
         most, least = (at_high, at_low) if grows else (at_low, at_high)
@@ -241,6 +254,11 @@ class _Analysis:
         if sides is None:
             return self._anything
         interval, constant, interval_first = sides
+        numbers = self._as_numbers(call, interval, constant)
+        if numbers is not None:
+            lows, highs, number = numbers
+            is_within = (lows <= number) & (highs >= number)
+            return self._within(interval, is_within, ~((lows >= number) & (highs <= number)))
         if not interval_first:
             call = Call(call.type, call.name, (call.arguments[1], constant), call.function)
         low = self._compared(self._as("lessOrEquals", call), interval.low, True)
@@ -323,6 +341,20 @@ class _Analysis:
         return Possible(
             unknown | (true & interval.has_values), unknown | (false & interval.has_values)
         )
+
+    def _as_numbers(
+        self, call: Call, interval: ValueInterval, constant: Expression
+    ) -> tuple[np.ndarray, np.ndarray, int] | None:
+        """Return the bounds and the constant of a comparison as numbers where both are integers of at most 64 bits
+        without NULL: these compare as numbers, whatever their types. None for others."""
+        if not all(isinstance(plain(argument.type), Integer) for argument in call.arguments):
+            return None
+        value = self._constant(constant)
+        if value is None or not value.is_valid or interval.low.null_count:
+            return None
+        if not (pa.types.is_integer(interval.low.type) and pa.types.is_integer(value.type)):
+            return None
+        return to_numpy(interval.low), to_numpy(interval.high), value.as_py()
 
     # --- operands
 

@@ -76,7 +76,7 @@ class TimeAverage(Average):
         return
 
 
-def average_of_any(
+def average_of_times(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
     """Resolve avg: TimeAverage for an argument of a type in `TIMES`, the average of numbers for any other."""

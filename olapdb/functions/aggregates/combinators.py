@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.functions.aggregates import group_kernels
-from olapdb.functions.aggregates.distinct import distinct_lists, union_lists
-from olapdb.functions.aggregates.extremes import fill_missing
 from olapdb.functions.aggregates.masks import null_unless
 from olapdb.functions.aggregates.sums import Average, Count, Sum, may_be_counted
 from olapdb.functions.base import AceroAggregation, Aggregate, Groups, TotalsOfState
 from olapdb.functions.kernels import columns
+from olapdb.lazy import lazy_modules
 from olapdb.native.group_totals import Total
 from olapdb.records import dataclass
+
+if TYPE_CHECKING:
+    from olapdb.functions.aggregates import distinct, extremes
+else:
+    distinct, extremes = lazy_modules("olapdb.functions.aggregates", "distinct", "extremes")
 
 
 @dataclass(frozen=True)
@@ -212,7 +217,7 @@ class SeenRowsCombinator(SharedStateCombinator):
         seen, inner = columns.struct_fields(states)
         values = self.inner.finalize(inner)
         rows = np.where(columns.numpy_values(seen) != 0, np.arange(len(states)), -1)
-        return fill_missing(group_kernels.take_rows(values, rows), self)
+        return extremes.fill_missing(group_kernels.take_rows(values, rows), self)
 
     def acero(self) -> tuple[AceroAggregation, ...] | None:
         """Return the inner Arrow aggregations and a count of values that are not NULL.
@@ -260,11 +265,11 @@ class DistinctCombinator(Combinator):
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         """Return each group's distinct values, sorted; rows with a NULL are skipped."""
         arguments, groups = group_kernels.drop_null_rows(arguments, groups)
-        return distinct_lists(arguments, groups, self.state_type.arrow)
+        return distinct.distinct_lists(arguments, groups, self.state_type.arrow)
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
         """Return the union of each group's distinct values, sorted."""
-        return union_lists(states, groups)
+        return distinct.union_lists(states, groups)
 
     def finalize(self, states: pa.Array) -> pa.Array:
         """Return the inner result over each group's distinct values."""

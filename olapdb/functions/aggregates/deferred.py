@@ -18,6 +18,7 @@ class DeferredFactory:
     def __init__(self, place: str) -> None:
         """Remember the place; import nothing."""
         self._place = place
+        self._function: ResolveAggregate | None = None
 
     def __call__(
         self, name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
@@ -28,9 +29,11 @@ class DeferredFactory:
     @property
     def function(self) -> ResolveAggregate:
         """The function itself; imports its module."""
-        module, _, name = self._place.partition(".")
-        function: ResolveAggregate = getattr(import_module(f"{_PACKAGE}.{module}"), name)
-        return function
+        if self._function is None:
+            module, _, name = self._place.partition(".")
+            function: ResolveAggregate = getattr(import_module(f"{_PACKAGE}.{module}"), name)
+            self._function = function
+        return self._function
 
 
 def deferred(place: str) -> ResolveAggregate:

@@ -10,7 +10,7 @@ from olapdb.functions.aggregates.deferred import deferred
 from olapdb.functions.aggregates.families import FAMILIES
 from olapdb.functions.aggregates.signatures import ResolveAggregate
 
-_average_of_any = deferred("average_times.average_of_any")
+_average_of_any = deferred("sums.average_of_any")
 _group_concat = deferred("concatenation.group_concat")
 _entropy = deferred("counted_values.entropy")
 _top_k = deferred("counted_values.top_k")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +25,7 @@ from olapdb.functions.kernels.decimal_width import (
     with_precision,
 )
 from olapdb.functions.kernels.supertypes import DECIMAL_DIGITS, as_number, sum_type
+from olapdb.lazy import LazyModule
 from olapdb.native.group_totals import Total
 from olapdb.records import dataclass
 from olapdb.types import (
@@ -40,6 +42,11 @@ from olapdb.types import (
     WideNumber,
     plain,
 )
+
+if TYPE_CHECKING:
+    from olapdb.functions.aggregates import average_times
+else:
+    average_times = LazyModule("olapdb.functions.aggregates.average_times")
 
 _NO_MINIMUM = pc.ScalarAggregateOptions(skip_nulls=True, min_count=0)
 
@@ -394,6 +401,15 @@ def total(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
         additive=True,
         merge_function=name,
     )
+
+
+def average_of_any(
+    name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
+) -> Aggregate:
+    """Resolve avg: `average` for numbers, `average_times` for dates, moments and times."""
+    if len(types) == 1 and isinstance(plain(types[0]), Integer | Float | Decimal):
+        return average(name, parameters, types)
+    return average_times.average_of_times(name, parameters, types)
 
 
 def average(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:

@@ -15,9 +15,10 @@ from olapdb.functions.kernels import columns
 from olapdb.native import texts as native_texts
 from olapdb.native.library import library
 
-_WHOLE_ESCAPES = re.compile(r"(?:[^\\]|\\.)*", re.DOTALL)
-_ESCAPE = re.compile(r"\\([^%_\\])|\\([%_\\])", re.DOTALL)
-_TOKEN = re.compile(r"\\[%_\\]|.", re.DOTALL)
+_WHOLE_ESCAPES = r"(?:[^\\]|\\.)*"
+_ESCAPE = r"\\([^%_\\])|\\([%_\\])"
+_TOKEN = r"\\[%_\\]|."
+"""Compiled at the first pattern that needs them: a first LIKE without a backslash needs none."""
 
 
 def like(array: pa.Array, pattern: str) -> pa.Array:
@@ -50,8 +51,10 @@ def pieces_of(pattern: str) -> list[str] | None:
     """Return the pieces between the `%` of a LIKE pattern, without escapes; None if the pattern has a `_`.
 
     A backslash escapes `%`, `_` and itself; before another character it stands for itself."""
+    if "\\" not in pattern:
+        return None if "_" in pattern else pattern.split("%")
     pieces = [""]
-    for token in _TOKEN.findall(pattern):
+    for token in re.findall(_TOKEN, pattern, re.DOTALL):
         if token == "_":
             return None
         if token == "%":
@@ -83,7 +86,7 @@ def _having_by_regex(array: pa.Array, pieces: list[str]) -> pa.Array:
 
 def _check_end(pattern: str) -> None:
     """Raise CannotParseEscapeSequence for a backslash at the end that escapes nothing."""
-    if pattern.endswith("\\") and not _WHOLE_ESCAPES.fullmatch(pattern):
+    if pattern.endswith("\\") and not re.fullmatch(_WHOLE_ESCAPES, pattern, re.DOTALL):
         raise CannotParseEscapeSequence(
             f"Invalid escape sequence at the end of LIKE pattern {pattern!r}.",
             hint="Write two backslashes for one.",
@@ -93,4 +96,8 @@ def _check_end(pattern: str) -> None:
 def _with_literal_escapes(pattern: str) -> str:
     """Return the pattern with each backslash doubled that escapes no wildcard: it stands for itself, but Arrow drops
     it."""
-    return _ESCAPE.sub(lambda m: m[0] if m[1] is None else "\\\\" + m[1], pattern)
+    if "\\" not in pattern:
+        return pattern
+    return re.sub(
+        _ESCAPE, lambda m: m[0] if m[1] is None else "\\\\" + m[1], pattern, flags=re.DOTALL
+    )

@@ -111,17 +111,18 @@ def escaped(pattern: str, escape: str) -> str:
     return re.sub(f"{re.escape(escape)}.|.", translated, pattern, flags=re.DOTALL)
 
 
-_PLAIN = re.compile(r"[\w /,:;=@#&'\"<>!~`%-]+", re.ASCII)
+_PLAIN = r"[\w /,:;=@#&'\"<>!~`%-]+"
 """Regular expressions that match themselves alone."""
-_ONCE = re.compile(r"\^(?!.*[|]|.*\(\?[a-zA-Z-]*m).*", re.DOTALL)
-"""Regular expressions that match at the beginning of a text alone, so at most once."""
+_ONCE = r"\^(?!.*[|]|.*\(\?[a-zA-Z-]*m).*"
+"""Regular expressions that match at the beginning of a text alone, so at most once. Both are compiled when needed: a
+first LIKE needs neither."""
 
 
 def _regex(array: pa.Array, pattern: str) -> pa.Array:
     """Return whether each text matches a regular expression; raise CannotCompileRegexp for a wrong
     one.
     """
-    if _PLAIN.fullmatch(pattern):
+    if re.fullmatch(_PLAIN, pattern, re.ASCII):
         return containing(array, pattern)
     try:
         return pc.match_substring_regex(array, DOT_MATCHES_ALL + pattern)
@@ -179,7 +180,7 @@ def _replace_regex(count: int | None) -> Callable[[pa.Array, str, str], pa.Array
         if not pattern:
             return array
         # Arrow replaces all matches in half the time that it takes for one.
-        most = None if _ONCE.fullmatch(pattern) else count
+        most = None if re.fullmatch(_ONCE, pattern, re.DOTALL) else count
         try:
             return pc.replace_substring_regex(
                 array, DOT_MATCHES_ALL + pattern, new, max_replacements=most

@@ -46,14 +46,14 @@ def test_every_name_finds_the_same_definition_by_the_index_and_without_it() -> N
 def test_a_name_that_the_index_lacks_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     module = next(module for module, names in NAMES.items() if "geohashEncode" in names)
     monkeypatch.delitem(NAMES, module)
-    registry._places.cache_clear()
+    registry._place.cache_clear()
     try:
         found = registry.find("geohashEncode")
         assert found is not None
         assert found.name == "geohashEncode"
     finally:
         monkeypatch.undo()
-        registry._places.cache_clear()
+        registry._place.cache_clear()
 
 
 def test_modules_with_definitions_are_all_listed() -> None:
@@ -78,10 +78,14 @@ def test_factories_of_aggregates_are_there() -> None:
 def test_a_name_loads_only_its_module() -> None:
     script = """
 import sys
-from olapdb.functions import is_aggregate, is_scalar
+from olapdb.functions import is_aggregate, is_scalar, registry
 assert is_scalar("plus") and is_scalar("COALESCE")
 assert is_aggregate("sumIf") and not is_scalar("sumIf") and not is_scalar("uniq")
-families = {m.partition("functions.")[2] for m in sys.modules if m.startswith("olapdb.functions.")}
+def loaded():
+    return {m.partition("functions.")[2] for m in sys.modules if m.startswith("olapdb.functions.")}
+assert "numeric.arithmetic" not in loaded()
+assert registry.find("plus") is not None
+families = loaded()
 assert "numeric.arithmetic" in families
 assert families.isdisjoint({"strings.urls", "json.extract", "aggregates.regression"}), families
 """
