@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from olapdb.bind.contracts import Binder
 from olapdb.bind.lambdas import with_lambda
 from olapdb.bind.nested_values import nested_arrays
+from olapdb.bind.relation import RelationColumn
 from olapdb.bind.syntax import rewrite
 from olapdb.lazy import LazyModule
 from olapdb.plan.expressions import Constant
@@ -47,6 +48,14 @@ def result_name(binder: Binder, node: sql.Expression) -> str:
         return None
 
     return column_names.column_name(rewrite(node, change))
+
+
+def shown_name(binder: Binder, column: RelationColumn) -> str:
+    """Return the name of a result column that is a column of FROM: with its table where another column has its name,
+    or an alias of the SELECT."""
+    if column.name in binder.aliases and column.qualifier:
+        return f"{column.qualifier}.{column.name}"
+    return binder.relation.display(column)
 
 
 def _with_value(binder: Binder, node: sql.Parameter) -> sql.Expression:
@@ -92,7 +101,7 @@ def _shortened(binder: Binder, node: sql.Identifier) -> sql.Identifier:
         if nested_arrays(binder.relation, node.parts):
             return replace(node, parts=node.parts[-1:])
         return _shortened_path(binder, node)
-    if binder.relation.display(column) == column.name:
+    if shown_name(binder, column) == column.name:
         return replace(node, parts=(column.name,))
     return replace(node, parts=(*column.qualifiers[0], column.name))
 
