@@ -11,7 +11,7 @@ from olapdb.bind.contracts import BindContext
 from olapdb.bind.expressions import ExpressionBinder
 from olapdb.bind.query import StatementBinder
 from olapdb.bind.relation import Relation
-from olapdb.bind.result_names import result_name, shown_name
+from olapdb.bind.result_names import result_name, starred_name
 from olapdb.bind.scope import BindScope
 from olapdb.bind.select import with_clause
 from olapdb.bind.sources import bind_source
@@ -177,7 +177,7 @@ def _columns_of_star(binder: ExpressionBinder, star: sql.Star) -> list[sql.Expre
     columns: list[sql.Expression] = []
     for column in starred_columns(binder, star):
         syntax = star_syntax(binder, star, column)
-        name = result_name(binder, syntax) if star.applied else shown_name(binder, column)
+        name = result_name(binder, syntax) if star.applied else starred_name(binder, column)
         plain = isinstance(syntax, sql.Identifier) and ".".join(syntax.parts) == name
         columns.append(syntax if plain else sql.Alias(syntax, name, position=star.position))
     return columns

@@ -14,7 +14,7 @@ from olapdb.bind.syntax import rewrite
 from olapdb.lazy import LazyModule
 from olapdb.plan.expressions import Constant
 from olapdb.sql import nodes as sql
-from olapdb.types import STRING, Dynamic, Json, any_part
+from olapdb.types import STRING
 
 if TYPE_CHECKING:
     from olapdb.sql import column_names
@@ -56,6 +56,15 @@ def shown_name(binder: Binder, column: RelationColumn) -> str:
     if column.name in binder.aliases and column.qualifier:
         return f"{column.qualifier}.{column.name}"
     return binder.relation.display(column)
+
+
+def starred_name(binder: Binder, column: RelationColumn) -> str:
+    """Return the name of a result column of a star: `shown_name`, but `t1.*` of a RIGHT JOIN shows t1's key of USING
+    without its table."""
+    hidden = [c for c in binder.relation.by_name[column.name] if not c.bare]
+    if hidden and hidden[0] is column and binder.relation.joins == 1:
+        return column.name
+    return shown_name(binder, column)
 
 
 def _with_value(binder: Binder, node: sql.Parameter) -> sql.Expression:
@@ -107,11 +116,14 @@ def _shortened(binder: Binder, node: sql.Identifier) -> sql.Identifier:
 
 
 def _shortened_path(binder: Binder, node: sql.Identifier) -> sql.Identifier:
-    """Return a path into a JSON without the qualifiers of the column: `t.j.a` as `j.a`; other names stay."""
+    """Return a part of a column, as of a JSON or a tuple, without the qualifiers that the column does not need: `t.j.a`
+    as `j.a`; other names stay."""
     for length in range(len(node.parts) - 1, 1, -1):
         column = binder.relation.find(node.parts[:length])
-        if column is not None and any_part(column.type, (Dynamic, Json)):
-            return replace(node, parts=(column.name, *node.parts[length:]))
+        if column is not None:
+            needs_table = shown_name(binder, column) != column.name
+            named = (*column.qualifiers[0], column.name) if needs_table else (column.name,)
+            return replace(node, parts=(*named, *node.parts[length:]))
     return node
 
 

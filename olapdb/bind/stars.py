@@ -10,7 +10,7 @@ from olapdb.bind.contracts import Binder
 from olapdb.bind.names import suggestion
 from olapdb.bind.nested_values import nested_arrays
 from olapdb.bind.relation import RelationColumn
-from olapdb.bind.result_names import result_name, shown_name
+from olapdb.bind.result_names import result_name, starred_name
 from olapdb.bind.syntax import rewrite, walk
 from olapdb.errors import (
     BadArguments,
@@ -45,9 +45,9 @@ def expand_star(binder: Binder, star: sql.Star) -> Iterator[StarColumn]:
         if star.applied:
             yield StarColumn(result_name(binder, syntax), binder.bind(syntax), syntax)
         elif isinstance(syntax, sql.Identifier):
-            yield StarColumn(shown_name(binder, column), column.use(), syntax)
+            yield StarColumn(starred_name(binder, column), column.use(), syntax)
         else:
-            yield StarColumn(shown_name(binder, column), binder.bind(syntax), syntax)
+            yield StarColumn(starred_name(binder, column), binder.bind(syntax), syntax)
 
 
 def star_syntax(binder: Binder, star: sql.Star, column: RelationColumn) -> sql.Expression:
