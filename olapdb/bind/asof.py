@@ -60,10 +60,7 @@ def inequality(
 
 
 def check(
-    join: sql.Join,
-    keys: int,
-    nearest: tuple[str, Expression, Expression] | None,
-    algorithms: str,
+    join: sql.Join, keys: int, nearest: tuple[str, Expression, Expression] | None, algorithms: str
 ) -> tuple[str, Expression, Expression]:
     """Return the inequality of an ASOF JOIN with `keys` equalities; `algorithms` is the setting join_algorithm.
 

@@ -254,11 +254,13 @@ def infer_texts(
     source: Input,
     detects: bool = False,
     quoted: tuple[frozenset[int], frozenset[int]] = (frozenset(), frozenset()),
+    *,
+    quoted_numbers: bool = False,
 ) -> Structure:
     """Return the columns of rows of texts, Nullable but for arrays, by the first rows.
 
-    `detects`: the first rows may be names and types. `quoted` are the columns with a value in quotes
-    that is no number: in any row, and behind the first one."""
+    `detects`: the first rows may be names and types. `quoted` are the columns with a value in quotes, which is no
+    Bool or tuple, and a number only with `quoted_numbers`: in any row, and behind the first one."""
     rows_max = source.settings.integer("input_format_max_rows_to_read_for_schema_inference")
     head = inferred_head(rows) if detects else None
     if head is not None and head.types is not None:
@@ -269,8 +271,10 @@ def infer_texts(
     structure = []
     for at, (name, array) in enumerate(zip(names, rows.arrays, strict=True)):
         sample = array.slice(start, max(rows_max, 1))
-        data_type = type_of_values(sample, guess, numbers=at not in quoted[start]) or types.STRING
-        if at in quoted[start] and isinstance(data_type, types.Tuple):
+        in_quotes = at in quoted[start]
+        bare = quoted_numbers or not in_quotes
+        data_type = type_of_values(sample, guess, numbers=bare) or types.STRING
+        if in_quotes and isinstance(data_type, types.Tuple | types.Boolean):
             data_type = types.STRING
         structure.append((name, types.make_nullable(data_type)))
     return tuple(structure)

@@ -21,7 +21,7 @@ from olapdb.lazy import lazy_modules
 from olapdb.plan import nodes
 from olapdb.plan.expressions import DictionaryCall, InSubquery, ScalarSubquery, walk
 from olapdb.plan.tree import all_expressions, expressions_of
-from olapdb.types import DataType, is_nullable
+from olapdb.types import DataType, LowCardinality, is_nullable
 
 if TYPE_CHECKING:
     from olapdb.compute import dictionary_rows
@@ -92,7 +92,7 @@ def _scalar(
     """Return the subquery's only value, of several columns a tuple; NULL where there is no row.
 
     Where the type cannot be NULL, no row gives its default. Raises
-    IncorrectResultOfScalarSubquery for more than one row."""
+    IncorrectResultOfScalarSubquery for more than one row, and for none of a LowCardinality."""
     batches: list[pa.RecordBatch] = []
     for batch in run_node(with_large_sets_joined(plan, context), context):
         if batch.num_rows:
@@ -103,6 +103,11 @@ def _scalar(
                 hint="Aggregate it, or add LIMIT 1, or use IN instead of =.",
             )
     if not batches:
+        if isinstance(data_type, LowCardinality) and not is_nullable(data_type):
+            raise IncorrectResultOfScalarSubquery(
+                f"A scalar subquery of the type {data_type} returned no row.",
+                hint="Convert its column to Nullable: it is NULL then.",
+            )
         null = pa.scalar(None, data_type.arrow)
         return null if is_nullable(data_type) else default_value(data_type)
     row = batches[0]

@@ -299,7 +299,9 @@ def _hexadecimal(value: float, kind: str, flags: str, width: int, precision: str
             kept, rest = divmod(int(digits, 16), dropped)
             kept += 2 * rest > dropped or (2 * rest == dropped and kept % 2)
             digits = f"{kept:x}".rjust(int(precision) + 1, "0")
-        fraction = digits[1:].rstrip("0") if precision is None else digits[1:].ljust(int(precision), "0")
+        fraction = (
+            digits[1:].rstrip("0") if precision is None else digits[1:].ljust(int(precision), "0")
+        )
         point = "." if fraction or "#" in flags else ""
         text = f"0x{digits[0]}{point}{fraction}p{exponent}"
     if "-" in flags:
