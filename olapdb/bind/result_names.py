@@ -112,7 +112,10 @@ def _shortened(binder: Binder, node: sql.Identifier) -> sql.Identifier:
         return _shortened_path(binder, node)
     if shown_name(binder, column) == column.name:
         return replace(node, parts=(column.name,))
-    return replace(node, parts=(*column.qualifiers[0], column.name))
+    written = node.parts[: len(node.parts) - column.name.count(".") - 1]
+    return replace(
+        node, parts=(*written[-1:], column.name)
+    )  # with the table's name or its alias, as written
 
 
 def _shortened_path(binder: Binder, node: sql.Identifier) -> sql.Identifier:

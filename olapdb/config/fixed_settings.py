@@ -7,7 +7,7 @@ from __future__ import annotations
 
 FIXED_AT_DEFAULT = """
 aggregate_function_input_format="state" allow_archive_path_syntax=true
-allow_custom_error_code_in_throwif=false allow_deprecated_syntax_for_merge_tree=false
+allow_custom_error_code_in_throwif=false
 allow_dynamic_type_in_join_keys=false allow_lossy_numeric_supertype=false
 allow_named_collection_override_by_default=true allow_non_metadata_alters=true
 allow_nullable_tuple_in_extracted_subcolumns=true allow_rank_dense_rank_arguments=false

@@ -133,6 +133,11 @@ WRITE_DEFINITIONS = (
         "CHECK TABLE gives one row, whether all parts passed.",
     ),
     SettingDefinition(
+        "allow_deprecated_syntax_for_merge_tree",
+        False,
+        "CREATE TABLE takes ENGINE = MergeTree(date, key, 8192), which becomes PARTITION BY and ORDER BY.",
+    ),
+    SettingDefinition(
         "create_if_not_exists", False, "CREATE TABLE means CREATE TABLE IF NOT EXISTS."
     ),
     SettingDefinition(

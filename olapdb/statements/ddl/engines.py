@@ -198,12 +198,6 @@ def _arguments(name: str, clause: nodes.EngineClause) -> tuple[str, ...]:
     if clause.name != name:  # ReplicatedX('/path', 'replica', …): these two are ignored
         while arguments and isinstance(arguments[0], nodes.Literal):
             arguments.pop(0)
-    if name == "MergeTree" and len(arguments) > 2:
-        raise errors.BadArguments(
-            "This syntax for MergeTree is deprecated.",
-            hint="Say ENGINE = MergeTree PARTITION BY … ORDER BY ….",
-            position=clause.position,
-        )
     required, allowed = _argument_counts(name)
     if not required <= len(arguments) <= allowed:
         raise errors.NumberOfArgumentsDoesntMatch(
@@ -463,9 +457,7 @@ def _check_coalescing(table: Table) -> None:
             )
         if name in sorting | partition:
             key = "sorting" if name in sorting else "partition"
-            raise errors.BadArguments(
-                f"{name} is both a column to coalesce and in the {key} key."
-            )
+            raise errors.BadArguments(f"{name} is both a column to coalesce and in the {key} key.")
 
 
 def _columns_of_keys(table: Table) -> tuple[set[str], set[str]]:

@@ -35,6 +35,7 @@ from olapdb.sql.formatter.definitions import declared_key
 from olapdb.sql.parser import parse_expression
 from olapdb.statements.context import StatementContext
 from olapdb.statements.databases import require_own_database
+from olapdb.statements.ddl import deprecated_engines
 from olapdb.statements.ddl.column_checks import check_columns, constraint_from
 from olapdb.statements.ddl.engines import check_engine, engine_of, with_version
 from olapdb.statements.ddl.indexes import add_indexes
@@ -56,11 +57,13 @@ def build_table(
 
     Raises the errors of ClickHouse for definitions that are not possible.
     """
+    allowed = context.settings.boolean(deprecated_engines.SETTING)
+    storage = deprecated_engines.with_clauses(statement.storage, allowed=allowed)
+    statement = replace(statement, storage=storage)
     database, name = context.locate(statement.table)
     require_own_database(database, snapshot, statement.table.position)
     like = template_table(statement, context, snapshot)
     columns = _columns(statement, like, context, snapshot)
-    storage = statement.storage
     engine = engine_of(storage, like, context.settings.text("default_table_engine"))
     sorting_key, primary_key, partition_key = _keys(storage, like, engine)
     table = Table(
