@@ -198,6 +198,12 @@ def _arguments(name: str, clause: nodes.EngineClause) -> tuple[str, ...]:
     if clause.name != name:  # ReplicatedX('/path', 'replica', …): these two are ignored
         while arguments and isinstance(arguments[0], nodes.Literal):
             arguments.pop(0)
+    if name == "MergeTree" and len(arguments) > 2:
+        raise errors.BadArguments(
+            "MergeTree takes no arguments.",
+            hint="Say ENGINE = MergeTree PARTITION BY … ORDER BY ….",
+            position=clause.position,
+        )
     required, allowed = _argument_counts(name)
     if not required <= len(arguments) <= allowed:
         raise errors.NumberOfArgumentsDoesntMatch(
