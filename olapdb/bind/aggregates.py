@@ -135,9 +135,10 @@ def texts_to_join(
 ) -> tuple[tuple[sql.Expression, ...], tuple[sql.Expression, ...]]:
     """Return parameters and arguments of groupConcat, of the name `name`, as its factory takes them.
 
-    The value becomes a text by toString; a delimiter among the arguments becomes a parameter."""
-    if not parameters and len(arguments) == (3 if name.endswith("If") else 2):
-        parameters, arguments = (arguments[1],), (arguments[0], *arguments[2:])
+    The value becomes a text by toString; a delimiter among the arguments becomes the first parameter, in place of
+    the one that is there."""
+    if len(arguments) == (3 if name.endswith("If") else 2):
+        parameters, arguments = (arguments[1], *parameters[1:]), (arguments[0], *arguments[2:])
     if not arguments:
         return parameters, arguments
     first = arguments[0]

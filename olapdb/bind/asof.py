@@ -60,22 +60,23 @@ def inequality(
 
 
 def check(
-    join: sql.Join, keys: int, nearest: tuple[str, Expression, Expression] | None
+    join: sql.Join, keys: int, nearest: tuple[str, Expression, Expression] | None, algorithms: str
 ) -> tuple[str, Expression, Expression]:
-    """Return the inequality of an ASOF JOIN with `keys` equalities.
+    """Return the inequality of an ASOF JOIN with `keys` equalities; `algorithms` is the setting join_algorithm.
 
-    Raises InvalidJoinOnExpression without an inequality, NotSupportedError without an equality,
-    BadTypeOfField where it compares neither numbers nor times."""
+    Raises InvalidJoinOnExpression without an inequality, BadTypeOfField where it compares neither numbers nor times,
+    and NotSupportedError without an equality, which ClickHouse's full_sorting_merge alone does without."""
     if nearest is None:
         raise InvalidJoinOnExpression(
             "ASOF JOIN needs one inequality (<, <=, > or >=) between its sides.",
             hint="Write ON a.key = b.key AND a.time >= b.time.",
             position=join.position,
         )
-    if not keys:
+    if not keys and "full_sorting_merge" not in algorithms:
         raise NotSupportedError(
             "ASOF JOIN needs an equality between its sides.",
-            hint="Write ON a.key = b.key AND a.time >= b.time.",
+            hint="Write ON a.key = b.key AND a.time >= b.time, or SET join_algorithm ="
+            " 'full_sorting_merge', which needs none.",
             position=join.position,
         )
     for side in nearest[1:]:

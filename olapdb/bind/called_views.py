@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from olapdb import errors
 from olapdb.bind import constants
@@ -14,7 +13,15 @@ from olapdb.bind.relation import Relation
 from olapdb.model.schema import View
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan import nodes as plan
-from olapdb.plan.expressions import Constant
+from olapdb.plan.expressions import (
+    ColumnRef,
+    Constant,
+    CorrelatedSubquery,
+    Expression,
+    OuterColumn,
+    ScalarSubquery,
+    walk,
+)
 from olapdb.sql import nodes as sql
 from olapdb.sql.parser import parse_query
 from olapdb.sql.view_parameters import called_name, parameters_of
@@ -71,13 +78,13 @@ def _arguments(
     source: sql.TableFunction,
     parameters: Mapping[str, DataType],
     context: BindContext,
-) -> dict[str, Constant]:
-    """Return the values of a call `v(p = 5, q = 'x')` by parameter.
+) -> dict[str, Expression]:
+    """Return the values of a call `v(p = 5, q = 'x')` by parameter: constants, and scalar subqueries.
 
     Raises UnknownQueryParameter, BadArguments and NotSupportedError."""
     no_rows = Relation((), _no_rows, "the arguments of a view")
-    binder = ExpressionBinder(queries, no_rows, replace(context, outer=None))
-    values: dict[str, Constant] = {}
+    binder = ExpressionBinder(queries, no_rows, context)
+    values: dict[str, Expression] = {}
     for argument in source.arguments:
         match argument:
             case sql.Function(name="equals", arguments=(sql.Identifier(parts=(name,)), value)):
@@ -89,10 +96,10 @@ def _arguments(
         if name in values:
             raise errors.BadArguments(f"The parameter {name!r} is given twice.")
         bound = constants.cast_literal(value, binder.bind(value))
-        if not isinstance(bound, Constant):
+        if not isinstance(bound, Constant) and not _is_one_value(bound):
             raise errors.NotSupportedError(
                 f"The value of the parameter {name!r} is no constant.",
-                hint="Write a literal, or an expression of literals.",
+                hint="Write a literal, an expression of literals, or a scalar subquery.",
             )
         values[name] = bound
     missing = next((p for p in parameters if p not in values), None)
@@ -105,6 +112,14 @@ def _arguments(
                 hint=suggestion(name, list(parameters)),
             )
     return values
+
+
+def _is_one_value(value: Expression) -> bool:
+    """Return whether a value is computed from scalar subqueries, which no row of another query decides."""
+    parts = list(walk(value))
+    return any(isinstance(part, ScalarSubquery) for part in parts) and not any(
+        isinstance(part, ColumnRef | OuterColumn | CorrelatedSubquery) for part in parts
+    )
 
 
 def _no_rows() -> plan.Node:

@@ -21,7 +21,7 @@ from olapdb.bind.syntax import walk
 from olapdb.config import Settings, SettingValue
 from olapdb.functions.base import Environment
 from olapdb.plan import nodes as plan
-from olapdb.plan.expressions import ColumnRef, Constant, Expression, OuterColumn
+from olapdb.plan.expressions import ColumnRef, Expression, OuterColumn
 from olapdb.records import dataclass
 from olapdb.sql import nodes as sql
 from olapdb.types import DataType
@@ -104,7 +104,7 @@ class BindContext:
     outer: Binder | None = None
     depth: int = 0
     correlation: Correlation | None = None
-    arguments: Mapping[str, Constant] | None = None
+    arguments: Mapping[str, Expression] | None = None
     """The values of the call `v(p = 5)` by parameter, within the query of a view that has any."""
     refuses_columns: bool = False
     """Whether a column in place of a constant argument is refused; not within the query of a view."""

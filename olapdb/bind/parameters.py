@@ -52,6 +52,7 @@ from olapdb.types import (
     Time64,
     Tuple,
     WideNumber,
+    is_nullable,
     make_nullable,
     wide_number,
 )
@@ -89,12 +90,15 @@ def bind_parameter(node: sql.Parameter, scope: BindScope) -> Expression:
     return cast(bound, node.type, scope.environment, eager=True)
 
 
-def bind_argument(node: sql.Parameter, given: Constant, environment: Environment) -> Constant:
+def bind_argument(node: sql.Parameter, given: Expression, environment: Environment) -> Expression:
     """Return the value that the call of a view gave for `{name:Type}`, as this type.
 
-    A single value is read from its text, as ClickHouse does. Raises BadQueryParameter if the text
-    is no value of the type. Also raises CannotParse."""
+    A single value is read from its text, as ClickHouse does. Raises BadQueryParameter if the text of a constant
+    is no value of the type; that of a scalar subquery fails when it is computed. Also raises CannotParse."""
     assert node.type is not None
+    if not isinstance(given, Constant):
+        text = STRING if not is_nullable(given.type) else make_nullable(STRING)
+        return cast(cast(given, text, environment), node.type, environment)
     if given.type == node.type or (not given.value.is_valid and isinstance(node.type, Nullable)):
         return _cast(given, node.type, environment)
     try:

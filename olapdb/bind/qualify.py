@@ -15,7 +15,7 @@ from olapdb.bind.result_names import result_name
 from olapdb.bind.scope import BindScope
 from olapdb.bind.select import with_clause
 from olapdb.bind.sources import bind_source
-from olapdb.bind.stars import expand_arguments, shown_name, star_syntax, starred_columns
+from olapdb.bind.stars import expand_arguments, star_column_name, star_syntax, starred_columns
 from olapdb.bind.syntax import rewrite, rewrite_children, walk
 from olapdb.errors import InternalError, NotSupportedError
 from olapdb.sql import nodes as sql
@@ -79,7 +79,8 @@ class _Qualifier:
         items, _ = self._with_items(select.with_items, context, recursive=select.recursive)
         inner = with_clause(self.queries, select, context)
         binder = None
-        if self.stars and any(isinstance(n, sql.Star) for n in walk(select)):
+        has_star = any(isinstance(n, sql.Star) for n in walk(select))
+        if self.stars and (has_star or any(map(_loses_name, select.columns))):
             relation: Relation = bind_source(self.queries, select.source, inner)
             binder = ExpressionBinder(self.queries, relation, inner, aliases_of(select))
         change = self._changes(binder, inner, _replaced_names(select))
@@ -94,11 +95,15 @@ class _Qualifier:
     ) -> list[sql.Expression]:
         """Return a column rewritten, a star as one column for each that it shows.
 
-        `binder` resolves the star; None if the SELECT has no star."""
+        `binder` resolves the star, and names columns; None if the SELECT has no star, and no column loses its name."""
         if binder is None:
             return [rewrite(column, change)]
         if not isinstance(column, sql.Star):
-            return [rewrite(expand_arguments(binder, column), change)]
+            rewritten = rewrite(expand_arguments(binder, column), change)
+            if _loses_name(column):
+                name = result_name(binder, column)
+                return [sql.Alias(rewritten, name, position=column.position)]
+            return [rewritten]
         return [rewrite(c, change) for c in _columns_of_star(binder, column)]
 
     def _changes(
@@ -172,12 +177,21 @@ class _Qualifier:
         return replace(node, table=replace(name, database=context.database))
 
 
+def _loses_name(column: sql.Expression) -> bool:
+    """Return whether a column without an alias has another name once its text is stored, which has the types' own
+    names: `CAST(x, 'int')` is stored as `CAST(x, 'Int32')`."""
+    if isinstance(column, sql.Alias | sql.Star):
+        return False
+    casts = (node for node in walk(column) if isinstance(node, sql.Cast))
+    return any(cast.literal or cast.written not in ("", str(cast.type)) for cast in casts)
+
+
 def _columns_of_star(binder: ExpressionBinder, star: sql.Star) -> list[sql.Expression]:
     """Return each column of the star, with an alias where its result name is not its own."""
     columns: list[sql.Expression] = []
     for column in starred_columns(binder, star):
         syntax = star_syntax(binder, star, column)
-        name = result_name(binder, syntax) if star.applied else shown_name(binder, column)
+        name = result_name(binder, syntax) if star.applied else star_column_name(binder, column)
         plain = isinstance(syntax, sql.Identifier) and ".".join(syntax.parts) == name
         columns.append(syntax if plain else sql.Alias(syntax, name, position=star.position))
     return columns

@@ -104,14 +104,20 @@ class Relation:
     def candidates(self, parts: tuple[str, ...]) -> list[RelationColumn]:
         """Return the columns that an identifier may mean, the preferred one first.
 
-        `b.k` is a column k of b, or else the column that a subquery calls "b.k"."""
+        `b.k` is a column k of b, or else the column that a subquery calls "b.k"; `b.n.k` may be n.k of b, too."""
         name, qualifier = parts[-1], parts[:-1]
         named = self.by_name.get(name, [])
         if not qualifier:
             return [c for c in named if c.bare]
         qualified = [c for c in named if qualifier in c.qualifiers]
         qualified = [c for c in qualified if c.is_shown_as(qualifier)] or qualified
-        return qualified or [c for c in self.by_name.get(".".join(parts), []) if c.bare]
+        if qualified or len(parts) == 2:
+            return qualified or [c for c in self.by_name.get(".".join(parts), []) if c.bare]
+        dotted = [c for c in self.by_name.get(".".join(parts), []) if c.bare]
+        for length in range(len(parts) - 2, 0, -1):
+            named = self.by_name.get(".".join(parts[length:]), [])
+            dotted += [c for c in named if parts[:length] in c.qualifiers]
+        return dotted
 
     def find(self, parts: tuple[str, ...]) -> RelationColumn | None:
         """Return the column that an identifier means, else None."""

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 from olapdb.bind.contracts import Binder
 from olapdb.bind.lambdas import with_lambda
 from olapdb.bind.nested_values import nested_arrays
+from olapdb.bind.relation import RelationColumn
 from olapdb.bind.syntax import rewrite
 from olapdb.lazy import LazyModule
 from olapdb.plan.expressions import Constant
 from olapdb.sql import nodes as sql
-from olapdb.types import STRING, Dynamic, Json, any_part
+from olapdb.types import STRING
 
 if TYPE_CHECKING:
     from olapdb.sql import column_names
@@ -47,6 +48,23 @@ def result_name(binder: Binder, node: sql.Expression) -> str:
         return None
 
     return column_names.column_name(rewrite(node, change))
+
+
+def shown_name(binder: Binder, column: RelationColumn) -> str:
+    """Return the name of a result column that is a column of FROM: with its table where another column has its name,
+    or an alias of the SELECT."""
+    if column.name in binder.aliases and column.qualifier:
+        return f"{column.qualifier}.{column.name}"
+    return binder.relation.display(column)
+
+
+def starred_name(binder: Binder, column: RelationColumn) -> str:
+    """Return the name of a result column of a star: `shown_name`, but `t1.*` of a RIGHT JOIN shows t1's key of USING
+    without its table."""
+    hidden = [c for c in binder.relation.by_name[column.name] if not c.bare]
+    if hidden and hidden[0] is column and binder.relation.joins == 1:
+        return column.name
+    return shown_name(binder, column)
 
 
 def _with_value(binder: Binder, node: sql.Parameter) -> sql.Expression:
@@ -92,19 +110,22 @@ def _shortened(binder: Binder, node: sql.Identifier) -> sql.Identifier:
         if nested_arrays(binder.relation, node.parts):
             return replace(node, parts=node.parts[-1:])
         return _shortened_path(binder, node)
-    is_alias = column.name in binder.aliases
-    if binder.relation.display(column) == column.name and not is_alias:
+    if shown_name(binder, column) == column.name:
         return replace(node, parts=(column.name,))
-    qualifier = column.qualifiers[0] if column.qualifiers else node.parts[:-1]
-    return replace(node, parts=(*qualifier, column.name))
+    written = node.parts[: len(node.parts) - column.name.count(".") - 1]
+    # With the table's name or its alias, as written.
+    return replace(node, parts=(*written[-1:], column.name))
 
 
 def _shortened_path(binder: Binder, node: sql.Identifier) -> sql.Identifier:
-    """Return a path into a JSON without the qualifiers of the column: `t.j.a` as `j.a`; other names stay."""
+    """Return a part of a column, as of a JSON or a tuple, without the qualifiers that the column does not need: `t.j.a`
+    as `j.a`; other names stay."""
     for length in range(len(node.parts) - 1, 1, -1):
         column = binder.relation.find(node.parts[:length])
-        if column is not None and any_part(column.type, (Dynamic, Json)):
-            return replace(node, parts=(column.name, *node.parts[length:]))
+        if column is not None:
+            needs_table = shown_name(binder, column) != column.name
+            named = (*column.qualifiers[0], column.name) if needs_table else (column.name,)
+            return replace(node, parts=(*named, *node.parts[length:]))
     return node
 
 

@@ -12,7 +12,7 @@ from olapdb.bind.contracts import Binder
 from olapdb.bind.names import suggestion
 from olapdb.bind.nested_values import nested_arrays
 from olapdb.bind.relation import RelationColumn
-from olapdb.bind.result_names import result_name
+from olapdb.bind.result_names import result_name, starred_name
 from olapdb.bind.syntax import rewrite, walk
 from olapdb.errors import (
     BadArguments,
@@ -51,16 +51,16 @@ def expand_star(binder: Binder, star: sql.Star) -> Iterator[StarColumn]:
         if star.applied:
             yield StarColumn(result_name(binder, syntax), binder.bind(syntax), syntax)
         elif isinstance(syntax, sql.Identifier):
-            yield StarColumn(shown_name(binder, column), column.use(), syntax)
+            yield StarColumn(star_column_name(binder, column), column.use(), syntax)
         else:
-            yield StarColumn(shown_name(binder, column), binder.bind(syntax), syntax)
+            yield StarColumn(star_column_name(binder, column), binder.bind(syntax), syntax)
 
 
-def shown_name(binder: Binder, column: RelationColumn) -> str:
+def star_column_name(binder: Binder, column: RelationColumn) -> str:
     """Return the result name of a star's column: an element of a tuple has the tuple's name before its own."""
     if isinstance(column, _TupleElement):
         return f"{column.qualifier}.{column.name}"
-    return binder.relation.display(column)
+    return starred_name(binder, column)
 
 
 def star_syntax(binder: Binder, star: sql.Star, column: RelationColumn) -> sql.Expression:

@@ -14,7 +14,17 @@ from olapdb.lazy import LazyModule
 from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import AggregateCall, Call, Cast, ColumnRef, Expression, ScalarSubquery
 from olapdb.sql import nodes as sql
-from olapdb.types import UINT8, UINT64, DataType, String, Tuple, Variant, make_nullable, plain
+from olapdb.types import (
+    UINT8,
+    UINT64,
+    DataType,
+    LowCardinality,
+    String,
+    Tuple,
+    Variant,
+    make_nullable,
+    plain,
+)
 
 if TYPE_CHECKING:
     from olapdb.functions.variants import calls as variant_calls
@@ -25,14 +35,15 @@ else:
 def scalar_subquery(queries: QueryBinder, query: sql.Query, context: BindContext) -> Expression:
     """Bind `(SELECT …)` as a value.
 
-    One column gives Nullable of its type, several columns a tuple with their names."""
+    One column gives Nullable of its type, but a LowCardinality as it is; several columns a tuple with their names."""
     bound = queries.subquery(query, context)
     if len(bound.columns) == 1:
         (column,) = bound.columns
         node = with_types(bound, [column.type], queries.names)
         data_type = make_nullable(column.type)
+        own_type = column.type if isinstance(column.type, LowCardinality) else data_type
         return correlated(queries, "scalar", data_type, node, context) or ScalarSubquery(
-            data_type, node
+            own_type, node
         )
     environment = queries.scope.environment
     packed = constants.call("tuple", tuple(c.reference for c in bound.columns), environment)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Literal
 
 from olapdb.config.setting_choices import check_choice
-from olapdb.config.setting_types import SESSION_TYPES
+from olapdb.config.setting_types import SESSION_TYPES, TABLE_TYPES
 from olapdb.errors import (
     BadArguments,
     CannotParseBoolSetting,
@@ -55,9 +55,10 @@ class SettingDefinition:
         parsed = self._convert(value)
         if isinstance(parsed, str) and self.scope == "session":
             check_choice(self.name, parsed)
-        if self.minimum is not None and not isinstance(parsed, str) and parsed < self.minimum:
-            kind = SettingOutOfRange if parsed < 0 and self.minimum >= 0 else BadArguments
-            raise kind(f"Setting {self.name} is at least {self.minimum}, not {parsed}.")
+        minimum = self._minimum()
+        if minimum is not None and not isinstance(parsed, str) and parsed < minimum:
+            kind = SettingOutOfRange if parsed < 0 and minimum >= 0 else BadArguments
+            raise kind(f"Setting {self.name} is at least {minimum}, not {parsed}.")
         if self.below is not None and not isinstance(parsed, str) and not parsed < self.below:
             raise BadArguments(f"Setting {self.name} is less than {self.below:g}, not {parsed}.")
         if self.only is not None and parsed not in self.only:
@@ -69,6 +70,11 @@ class SettingDefinition:
         if self.check is not None and isinstance(parsed, str):
             self.check(parsed)
         return parsed
+
+    def _minimum(self) -> int | None:
+        """Return the least value, which is 1 where ClickHouse's type of the setting has no 0; None for any."""
+        known = SESSION_TYPES if self.scope == "session" else TABLE_TYPES
+        return 1 if known.get(self.name) == "NonZeroUInt64" else self.minimum
 
     def _convert(self, value: object) -> SettingValue:
         """Return the value in the type of the default.

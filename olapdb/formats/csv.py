@@ -449,9 +449,9 @@ def _infer(source: Input, head_lines: int) -> Structure:
     rows = _rows(plain, head, table, (1,) * len(head.names), 1)
     if not source.settings.boolean("input_format_csv_use_best_effort_in_schema_inference"):
         return tuple((name, types.Nullable(types.STRING)) for name in rows.names)
-    if source.settings.boolean("input_format_csv_try_infer_numbers_from_strings"):
-        return infer_texts(rows, plain, detects)
-    return infer_texts(rows, plain, detects, _quoted_columns(block, layout))
+    quoted_numbers = source.settings.boolean("input_format_csv_try_infer_numbers_from_strings")
+    quoted = _quoted_columns(block, layout)
+    return infer_texts(rows, plain, detects, quoted, quoted_numbers=quoted_numbers)
 
 
 def _quoted_columns(data: bytes, layout: _Layout) -> tuple[frozenset[int], frozenset[int]]:

@@ -246,7 +246,8 @@ def infer_lines(source: Input, layout: Lines) -> Structure:
         raise no_structure("they have no rows")
     if not layout.guesses:
         return tuple((name, types.Nullable(types.STRING)) for name in first.names)
-    return infer_texts(first, plain, layout.detects and not layout.head_lines)
+    detects = layout.detects and not layout.head_lines
+    return infer_texts(first, plain, detects, leading_zeros=False)
 
 
 def infer_texts(
@@ -254,11 +255,15 @@ def infer_texts(
     source: Input,
     detects: bool = False,
     quoted: tuple[frozenset[int], frozenset[int]] = (frozenset(), frozenset()),
+    *,
+    quoted_numbers: bool = False,
+    leading_zeros: bool = True,
 ) -> Structure:
     """Return the columns of rows of texts, Nullable but for arrays, by the first rows.
 
-    `detects`: the first rows may be names and types. `quoted` are the columns with a value in quotes
-    that is no number: in any row, and behind the first one."""
+    `detects`: the first rows may be names and types. `quoted` are the columns with a value in quotes, which is no
+    Bool or tuple, and a number only with `quoted_numbers`: in any row, and behind the first one.
+    Without `leading_zeros` a column with a value such as 007 is a String."""
     rows_max = source.settings.integer("input_format_max_rows_to_read_for_schema_inference")
     head = inferred_head(rows) if detects else None
     if head is not None and head.types is not None:
@@ -269,8 +274,17 @@ def infer_texts(
     structure = []
     for at, (name, array) in enumerate(zip(names, rows.arrays, strict=True)):
         sample = array.slice(start, max(rows_max, 1))
-        data_type = type_of_values(sample, guess, numbers=at not in quoted[start]) or types.STRING
-        if at in quoted[start] and isinstance(data_type, types.Tuple):
+        in_quotes = at in quoted[start]
+        bare = quoted_numbers or not in_quotes
+        data_type = type_of_values(sample, guess, numbers=bare) or types.STRING
+        if in_quotes and isinstance(data_type, types.Tuple | types.Boolean):
+            data_type = types.STRING
+        if not leading_zeros and isinstance(data_type, types.Integer) and _has_leading_zero(sample):
             data_type = types.STRING
         structure.append((name, types.make_nullable(data_type)))
     return tuple(structure)
+
+
+def _has_leading_zero(texts: pa.Array) -> bool:
+    """Return whether a text is a whole number with a 0 before other digits."""
+    return bool(pc.any(pc.match_substring_regex(texts, "^0[0-9]+$")).as_py())

@@ -99,12 +99,8 @@ def _function(node: nodes.Function) -> str:
         name = "grouping"  # not the name of a function: another spelling is the same word
     plain = not (node.parameters or node.distinct or node.filter or node.over)
     parameters = node.parameters
-    if (
-        not (parameters or node.distinct or node.filter)
-        and len(arguments) == 2
-        and name.lower() in _JOINS_TEXTS
-    ):
-        parameters, arguments = arguments[1:], arguments[:1]
+    if not (node.distinct or node.filter) and len(arguments) == 2 and name.lower() in _JOINS_TEXTS:
+        parameters, arguments = (arguments[1], *parameters[1:]), arguments[:1]
     if plain and name == "tuple":
         return f"({_list(arguments)})"
     if plain and name == "array":

@@ -427,6 +427,8 @@ def _converted(
             converted = to_scalars.to_timestamp(array, source, target, environment.zone)
         case types.FixedString() if of_text:
             return parsing.pad_to_fixed(array, target)
+        case types.FixedString() if isinstance(source, types.Boolean):
+            return parsing.pad_to_fixed(rendering.display_array(array, source), target)
         case types.UUID() if of_text:
             return parsing.parse_uuids(columns.unpadded(array), target)
         case types.IPv4():

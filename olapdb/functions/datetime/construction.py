@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from olapdb.errors import ArgumentOutOfBound, DecimalOverflow, TooManyArguments
 from olapdb.functions import scalar
@@ -245,9 +246,9 @@ def _time_zone_of(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 def _make_date(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     """Return dates of (year, month, day) or times of six numbers.
 
-    1970-01-01 for a day or month out of range, and for an hour, minute or second below 0.
+    1970-01-01 for a day or month out of range, in UTC for a time, and for a part of the clock below 0 or above 99.
     """
-    numbers = [columns.numpy_values(a.cast(pa.int64(), safe=False)) for a in arrays[:6]]
+    numbers = [_whole_numbers(array) for array in arrays[:6]]
     year, month, day = numbers[:3]
     in_range = (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
     days = np.where(in_range, calendar.days_from_civil(year, np.clip(month, 1, 12), day), 0)
@@ -256,10 +257,19 @@ def _make_date(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
             np.where((days < 0) | (days > calendar.DATE_MAX), 0, days), pa.date32()
         )
     hour, minute, second = numbers[3:6]
-    in_range &= (hour >= 0) & (minute >= 0) & (second >= 0)
+    for part in numbers[3:6]:
+        in_range &= (part >= 0) & (part <= 99)
     wall = np.where(in_range, days * calendar.DAY + hour * 3600 + minute * 60 + second, 0)
     seconds = calendar.utc_of_text(wall, calendar.zone_of(call.result, call.environment.zone))
+    seconds = np.where(in_range, seconds, 0)
     return columns.from_values(np.clip(seconds, 0, calendar.DATETIME_MAX), call.result.arrow)
+
+
+def _whole_numbers(array: pa.Array) -> np.ndarray:
+    """Return numbers without their fractions as int64; -1, which is no part of a date or a clock, for NaN."""
+    if pa.types.is_floating(array.type):
+        array = pc.if_else(pc.is_nan(array), pa.scalar(-1, array.type), array)
+    return columns.numpy_values(array.cast(pa.int64(), safe=False))
 
 
 def _resolve_date(name: str, arguments: Sequence[Argument]) -> ScalarCall:

@@ -44,12 +44,21 @@ def _date_diff(*, full: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]
 
         def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
             """Count units between start and end; Int64, negative if end comes first."""
+            finest = 1_000_000_000 if unit == "Nanosecond" else 1_000_000
+            if full:
+                finest = max(finest, *(calendar.ticks_per_second(kind) for kind in kinds))
             start, end = (
-                _ticks(a, t, unit, zone, call) for a, t in zip(arrays[1:3], kinds, strict=True)
+                _ticks(a, t, unit, zone, call, finest)
+                for a, t in zip(arrays[1:3], kinds, strict=True)
             )
-            counted = (
-                _full_units(start, end, unit) if full else _units(end, unit) - _units(start, unit)
-            )
+            if full and unit in date_arithmetic.SUBSECOND:
+                length = finest // 10 ** date_arithmetic.SUBSECOND[unit]
+                counted = np.sign(end - start) * (np.abs(end - start) // length)
+            elif full:
+                micro = finest // 1_000_000
+                counted = _full_units(start // micro, end // micro, unit)
+            else:
+                counted = _units(end, unit) - _units(start, unit)
             return columns.from_values(counted, pa.int64())
 
         return standard_call(name, arguments, INT64, kernel)
@@ -58,12 +67,11 @@ def _date_diff(*, full: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]
 
 
 def _ticks(
-    array: pa.Array, data_type: DataType, unit: str, zone: str | None, call: Invocation
+    array: pa.Array, data_type: DataType, unit: str, zone: str | None, call: Invocation, finest: int
 ) -> np.ndarray:
-    """Return the times in microseconds, in nanoseconds for that unit. Days and longer units use the wall clock in the
+    """Return the times in ticks of which a second has `finest`, at least a million. Days and longer units use the wall clock in the
     zone, shorter units UTC, so that a day of 25 hours has 25."""
     values = columns.numpy_values(array).astype(np.int64)
-    finest = 1_000_000_000 if unit == "Nanosecond" else 1_000_000
     own = zone or calendar.zone_of(data_type, call.environment.zone)
     per_second = calendar.ticks_per_second(data_type)
     if isinstance(data_type, Date | Date32):
@@ -73,7 +81,7 @@ def _ticks(
     elif unit in (*date_arithmetic.DAYS, *date_arithmetic.MONTHS) or (unit == "Hour" and zone):
         seconds, fraction = np.divmod(values, per_second)
         return np.asarray(
-            calendar.local_from_utc(seconds, own) * 1_000_000 + fraction * 1_000_000 // per_second
+            calendar.local_from_utc(seconds, own) * finest + fraction * finest // per_second
         )
     return calendar.rescaled(values, per_second, finest)
 
@@ -99,10 +107,9 @@ def _units(ticks: np.ndarray, unit: str) -> np.ndarray:
 
 
 def _full_units(start: np.ndarray, end: np.ndarray, unit: str) -> np.ndarray:
-    """Return the number of full units from start to end, negative if end comes first."""
+    """Return the number of full seconds or longer units from start to end, in microseconds, negative if end comes
+    first."""
     span = end - start
-    if unit in date_arithmetic.SUBSECOND:
-        return np.asarray(_units(end, unit) - _units(start, unit))
     if unit in date_arithmetic.SECONDS or unit in date_arithmetic.DAYS:
         length = date_arithmetic.SECONDS.get(unit) or DAY * date_arithmetic.DAYS[unit]
         quotient = np.abs(span) // (length * 1_000_000)

@@ -72,8 +72,10 @@ def _unpack_date(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
 def _times(
     parts: Sequence[np.ndarray], result: DateTime | DateTime64, zone: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Convert year, month, day, hour, minute, second in the zone to (UTC seconds, whether the date exists)."""
+    """Convert year, month, day, hour, minute, second in the zone to (UTC seconds, whether the time exists). Hours,
+    minutes and seconds are from 0 to 99, and those beyond a clock count on."""
     days, exists = _days(*parts[:3])
+    exists &= np.logical_and.reduce([(part >= 0) & (part <= 99) for part in parts[3:6]])
     hour, minute, second = (np.clip(part, -1_000, 1_000) for part in parts[3:6])
     wall = np.where(exists, days * calendar.DAY + hour * 3600 + minute * 60 + second, 0)
     low, high = calendar.SECONDS64_RANGE

@@ -109,7 +109,8 @@ def _clock_kernel(source: DataType, result: DataType, unit: str, count: int) -> 
         ticks = calendar.ticks_per_second(source)
         values = columns.numpy_values(arrays[0])
         seconds = values if ticks == 1 else values // ticks
-        if unit != "Hour":
+        own = calendar.zone_of(result, call.environment.zone)
+        if unit == "Second" or (unit == "Minute" and not calendar.counts_seconds(own)):
             whole = multiples(seconds, step)
             return from_seconds(whole, result, out=whole)
         wall = seconds_of(arrays[0], call)
@@ -117,7 +118,6 @@ def _clock_kernel(source: DataType, result: DataType, unit: str, count: int) -> 
             start = moved_back(seconds, wall, multiples(wall, step))
             return from_seconds(start, result, out=start)
         # by the wall clock, which may have been changed since midnight
-        own = calendar.zone_of(result, call.environment.zone)
         return from_seconds(calendar.utc_from_local(wall - wall % DAY % step, own), result)
 
     return kernel

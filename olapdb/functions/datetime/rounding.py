@@ -151,8 +151,9 @@ def _rounded_clock(
 ) -> pa.Array:
     """Return times rounded down to `step` seconds.
 
-    Days and hours are those of the wall clock in the result's zone; shorter steps count from 1970
-    in UTC, as ClickHouse does, which differs in zones such as Asia/Kathmandu (+05:45).
+    Days and hours are those of the wall clock in the result's zone. Shorter steps count from 1970
+    in UTC, as ClickHouse does, which differs in zones such as Asia/Kathmandu (+05:45); but steps below
+    half an hour are those of the wall clock where that is off UTC by seconds too.
     """
     zone = calendar.zone_of(result, warehouse_zone)
     if step == DAY or isinstance(source, Date | Date32):
@@ -162,7 +163,8 @@ def _rounded_clock(
     ticks = calendar.ticks_per_second(source)
     values = columns.numpy_values(array)
     seconds = values if ticks == 1 else values // ticks
-    wall = seconds if step < _HOUR else calendar.unbounded_local(seconds, zone)
+    by_clock = step >= _HOUR or (1 < step < 1800 and calendar.counts_seconds(zone))
+    wall = calendar.unbounded_local(seconds, zone) if by_clock else seconds
     whole = multiples(wall, step)
     if wall is seconds:
         return from_seconds(whole, result, out=whole)

@@ -144,6 +144,13 @@ def unbounded_local(seconds: np.ndarray, zone: str) -> np.ndarray:
     return columns.numpy_values(pc.local_timestamp(zoned))
 
 
+@cache
+def counts_seconds(zone: str) -> bool:
+    """Return whether clocks of the zone have been off UTC by a part of a minute since 1970, as those of Africa/Monrovia
+    were until 1972."""
+    return bool(unbounded_local(np.zeros(1, np.int64), zone)[0] % 60)
+
+
 def stopped_clock(wall: np.ndarray, per_second: int = 1) -> np.ndarray:
     """Clamp wall clock ticks to the year 9999: later ones become 23:59:59 of its last day and keep their fraction, as
     ClickHouse shows them."""

@@ -459,6 +459,13 @@ def _key_type(subject: DataType, key: DataType) -> DataType:
     return STRING if texts and plain(subject) != plain(key) else subject
 
 
+def _untransformed(name: str, count: int, result: DataType) -> ScalarCall:
+    """Return the call of transform without a key: its default, the last of `count` arguments, or x if there are three;
+    in the type that this has."""
+    place = 3 if count > 3 else 0
+    return ScalarCall(name, result, lambda given, rows, environment: given[place])
+
+
 def _transform(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Resolve transform(x, from, to[, default]): the element of `to` at x's position in `from`.
 
@@ -471,6 +478,8 @@ def _transform(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     if not isinstance(key_type, Array) or not isinstance(value_type, Array):
         raise illegal(name, keys.type, "an array")
     otherwise = arguments[3] if len(arguments) > 3 else subject
+    if isinstance(key_type.inner, Nothing) and isinstance(value_type.inner, Nothing):
+        return _untransformed(name, len(arguments), otherwise.type)
     try:
         result = _common([Argument(value_type.inner), otherwise])
         compared = _key_type(subject.type, key_type.inner)
@@ -481,6 +490,8 @@ def _transform(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     if len(arguments) < 4 or otherwise.constant is not None:
         result = low_cardinality_result(result, [subject.type], [False])
     found_keys, found_values = keys.constant.values, values.constant.values
+    if not len(found_keys) and isinstance(key_type.inner, Nothing):
+        return _untransformed(name, len(arguments), otherwise.type)
     if len(found_keys) != len(found_values):
         raise BadArguments(f"The arrays of {name} have different sizes.")
 

@@ -179,11 +179,14 @@ def _square(value: Term) -> Term:
 
 
 def _first_non_default(*values: Term) -> Term:
-    """Return the first value that is neither NULL nor the default of its type.
+    """Return the first value that is neither NULL nor the default of its type; without one the default of the common
+    type, which is NULL where a value may be NULL. A Nullable value of 0 counts, as its type's default is NULL.
 
     Raises NoCommonType."""
-    common_type([value.type for value in values])
+    common = common_type([value.type for value in values])
     whole = values[-1]
+    if is_nullable(common) and not is_nullable(whole.type):
+        whole = call("nullIf", whole, call("defaultValueOfArgumentType", whole))
     for value in reversed(values[:-1]):
         zero = call("defaultValueOfArgumentType", value)
         differs = call("notEquals", value, zero)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 
@@ -270,14 +271,44 @@ def _printf(template: bytes, *values: object) -> bytes:
             value = text_of(value)
         if isinstance(value, str) != (kind == "s"):
             raise BadArguments(f"The argument of printf for {match.group(0)} is of another kind.")
-        if kind == "F" or kind in "aA":
-            kind = "f"
         if kind in "diouxXc" and isinstance(value, float):
             raise BadArguments(f"The argument of printf for {match.group(0)} is not an integer.")
+        if kind in "aAeEfFgG":
+            if not isinstance(value, float):
+                raise BadArguments(f"The argument of printf for {match.group(0)} is no float.")
+            if kind in "aA":
+                return _hexadecimal(value, kind, flags, int(width or 0), precision)
         shape = f"%{flags or ''}{width or ''}{'.' + precision if precision else ''}{'d' if kind == 'u' else kind}"
         return str(shape % value)
 
     return bytes_of_text(_SPECIFIER.sub(formatted, text_of(template)))
+
+
+def _hexadecimal(value: float, kind: str, flags: str, width: int, precision: str | None) -> str:
+    """Return a float in the form of C's `%a`, 0x1.8p+0, or of `%A`, in capitals. Without a precision it has as many
+    digits as it needs."""
+    sign = "-" if math.copysign(1, value) < 0 else next((f for f in "+ " if f in flags), "")
+    text = abs(value).hex()
+    if math.isfinite(value):
+        mantissa, exponent = text.removeprefix("0x").split("p")
+        digits = mantissa.replace(".", "").ljust(14, "0")
+        if precision is not None and int(precision) < 13:
+            dropped = 1 << 4 * (13 - int(precision))
+            kept, rest = divmod(int(digits, 16), dropped)
+            kept += 2 * rest > dropped or (2 * rest == dropped and kept % 2)
+            digits = f"{kept:x}".rjust(int(precision) + 1, "0")
+        fraction = (
+            digits[1:].rstrip("0") if precision is None else digits[1:].ljust(int(precision), "0")
+        )
+        point = "." if fraction or "#" in flags else ""
+        text = f"0x{digits[0]}{point}{fraction}p{exponent}"
+    if "-" in flags:
+        text = f"{sign}{text}".ljust(width)
+    elif "0" in flags:
+        text = sign + text.rjust(width - len(sign), "0")
+    else:
+        text = f"{sign}{text}".rjust(width)
+    return text.upper() if kind == "A" else text
 
 
 def _on_characters(function: Callable[..., object]) -> Callable[..., bytes]:

@@ -133,6 +133,8 @@ def _readable(seconds: float, first: int, last: int) -> str:
         count, rest = divmod(rest, size)
         if count or (name == "seconds" and not parts):
             parts.append(f"{count} {name[:-1] if count == 1 else name}")
+    if not parts and first > _NAMES.index("seconds"):
+        parts.append(f"0 {_NAMES[last]}")
     head = ", ".join(parts[:-1])
     text = f"{head} and {parts[-1]}" if head else "".join(parts)
     return f"-{text}" if seconds < 0 else text

@@ -248,15 +248,20 @@ def _parse_cast(cursor: TokenCursor, left: nodes.Expression, start: int) -> node
     type_start = cursor.at
     data_type = type_names.parse_data_type(cursor)
     written = type_names.written_type(cursor.text_since(type_start))
-    shown = literal if _is_constant_list(left) else ""
+    is_list = isinstance(left, nodes.ArrayLiteral | nodes.TupleLiteral)
+    shown = literal if is_list and _is_constant_list(left) else ""
     return nodes.Cast(_as_text(left), data_type, written, shown, position=cursor.position(token))
 
 
 def _is_constant_list(node: nodes.Expression) -> bool:
-    """Return whether an expression is an array or a tuple of literals, nested ones included."""
+    """Return whether an expression is an array or a tuple of numbers and texts, nested ones included.
+
+    ClickHouse shows such a list as it was written; one with NULL, true, false, nan or inf as its value."""
+    if isinstance(node, nodes.Literal):
+        return isinstance(node.value, str) or bool(node.text)
     if not isinstance(node, nodes.ArrayLiteral | nodes.TupleLiteral):
         return False
-    return all(isinstance(e, nodes.Literal) or _is_constant_list(e) for e in node.elements)
+    return all(_is_constant_list(e) for e in node.elements)
 
 
 def _parse_tuple_element(cursor: TokenCursor, left: nodes.Expression) -> nodes.Function:

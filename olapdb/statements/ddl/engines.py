@@ -13,6 +13,7 @@ from olapdb.config import MEMORY_SETTINGS, is_deduplication
 from olapdb.lazy import lazy_modules
 from olapdb.model.schema import ENGINE_ROLES, Column, Engine, KeyItem, Table
 from olapdb.sql import nodes
+from olapdb.statements.ddl.column_checks import column_names_in
 
 if TYPE_CHECKING:
     from olapdb.formats import registry
@@ -199,7 +200,7 @@ def _arguments(name: str, clause: nodes.EngineClause) -> tuple[str, ...]:
             arguments.pop(0)
     if name == "MergeTree" and len(arguments) > 2:
         raise errors.BadArguments(
-            "This syntax for MergeTree is deprecated.",
+            "MergeTree takes no arguments.",
             hint="Say ENGINE = MergeTree PARTITION BY … ORDER BY ….",
             position=clause.position,
         )
@@ -430,15 +431,17 @@ def _check_join(table: Table) -> None:
 def _check_summing(table: Table) -> None:
     """Raise NoSuchColumn or BadArguments for an argument of SummingMergeTree that cannot be
     summed."""
-    keys = {item.expression.strip("`") for item in table.sorting_key}
+    sorting, partition = _columns_of_keys(table)
     for name in table.engine.arguments:
         column = _stored_column(table, name)
         if column is None and _is_nested(table, name):
             continue  # a nested map, which is summed whether it is named or not
         if column is None:
             raise errors.NoSuchColumn(f"SummingMergeTree sums {name}, which is no stored column.")
-        if name in keys:
+        if name in sorting:
             raise errors.BadArguments(f"{name} is both a column to sum and in the sorting key.")
+        if name in partition:
+            raise errors.BadArguments(f"{name} is both a column to sum and in the partition key.")
         if not isinstance(
             types.plain(column.type),
             types.Integer | types.Float | types.Decimal | types.AggregateFunction,
@@ -451,17 +454,25 @@ def _check_summing(table: Table) -> None:
 
 def _check_coalescing(table: Table) -> None:
     """Raise NoSuchColumn or BadArguments for an argument of CoalescingMergeTree that is no stored
-    column, or is in the sorting key."""
-    keys = {item.expression.strip("`") for item in table.sorting_key}
+    column, or is in a key."""
+    sorting, partition = _columns_of_keys(table)
     for name in table.engine.arguments:
         if _stored_column(table, name) is None:
             raise errors.NoSuchColumn(
                 f"CoalescingMergeTree keeps the last value of {name}, which is no stored column."
             )
-        if name in keys:
-            raise errors.BadArguments(
-                f"{name} is both a column to coalesce and in the sorting key."
-            )
+        if name in sorting | partition:
+            key = "sorting" if name in sorting else "partition"
+            raise errors.BadArguments(f"{name} is both a column to coalesce and in the {key} key.")
+
+
+def _columns_of_keys(table: Table) -> tuple[set[str], set[str]]:
+    """Return the columns that the expressions of the sorting key name, and those of the partition key."""
+    sorting: set[str] = set()
+    for item in table.sorting_key:
+        sorting |= column_names_in(item.expression, table)
+    partition = column_names_in(table.partition_key, table) if table.partition_key else set()
+    return sorting, partition
 
 
 def _is_nested(table: Table, name: str) -> bool:

@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from olapdb.bind.syntax import walk
 from olapdb.functions import registry
+from olapdb.functions.kernels import calendar
 from olapdb.model.schema import MaterializedView, Table, View
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.expressions import Call, Constant, Expression, LambdaFunction
@@ -71,6 +72,15 @@ def _moves_by_days(call: Call, zone: str) -> bool:
     return any(isinstance(k, Interval) for k in kinds) and _skips_hours(call, zone)
 
 
+def _counts_seconds(call: Call, zone: str) -> bool:
+    """Return whether the result is a time in a zone whose clocks were off UTC by seconds after 1970."""
+    result = plain(call.type)
+    own = result.zone if isinstance(result, DateTime | DateTime64) else "UTC"
+    return calendar.counts_seconds(own or zone)
+
+
+_MINUTES = tuple(f"toStartOf{unit}" for unit in ("Minute", "FiveMinute", "FiveMinutes"))
+_MINUTES += ("toStartOfTenMinutes", "toStartOfFifteenMinutes")
 _DAYS = ("Day", "Week", "Month", "Quarter", "Year")
 _PARSING = tuple(
     f"{name}{suffix}"
@@ -94,6 +104,10 @@ _CHANGED: tuple[tuple[int, Concerns, tuple[str, ...]], ...] = (
     (5, _moves_by_days, ("plus", "minus", "dateAdd", "dateSub", "addDate", "subDate")),
     (5, _skips_hours, tuple(f"change{u}" for u in ("Hour", "Minute", "Second", "Day", "Month"))),
     (5, _skips_hours, ("changeYear", "makeDateTime", "YYYYMMDDhhmmssToDateTime", *_PARSING)),
+    (8, _any, ("makeDateTime", "makeDateTime64", "printf", "formatReadableTimeDelta")),
+    (8, _any, ("firstNonDefault",)),
+    (8, _of_types(DateTime64), ("age",)),
+    (8, _counts_seconds, (*_MINUTES, "toStartOfInterval", "dateTrunc")),
 )
 """(rules since which a function has other answers, for which calls, functions)."""
 _AGGREGATES: Mapping[str, int] = MappingProxyType({"entropy": 5})
