@@ -54,6 +54,7 @@ def results(
         return []
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("values", WIDTHS)
 def test_listed_functions_give_the_same_for_each_width(values: str) -> None:
     calls = [(name, call) for name in sorted(_BY_VALUE) for call in CALLS]

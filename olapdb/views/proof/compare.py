@@ -204,8 +204,8 @@ def _near_rows(
     right = right + len(owners[0])
     differs = np.zeros(len(left), dtype=bool)
     for name in numbers:
-        pair = [taken[name].take(from_numpy(side)) for side in (left, right)]
-        differs |= compare_columns(*pair, FLOAT_TOLERANCE)[0]
+        of_missing, of_extra = (taken[name].take(from_numpy(side)) for side in (left, right))
+        differs |= compare_columns(of_missing, of_extra, FLOAT_TOLERANCE)[0]
     return at[left[~differs]], at[right[~differs]]
 
 

@@ -57,8 +57,8 @@ def commutes(node: nodes.Node, call: AggregateCall, table: Table) -> bool:
         return call.aggregate.merge_function in ("min", "max") or "uniq" in call.name.lower()
     arguments = call.arguments
     if _is_conditional(call):
-        *arguments, condition = arguments
-        if not over_keys(node, condition, table):
+        arguments = call.arguments[:-1]
+        if not over_keys(node, call.arguments[-1], table):
             return False  # else it is the aggregate over a filter by keys
     if len(arguments) != 1 or not isinstance(arguments[0], ColumnRef):
         return False
