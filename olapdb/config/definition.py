@@ -55,6 +55,8 @@ class SettingDefinition:
         parsed = self._convert(value)
         if isinstance(parsed, str) and self.scope == "session":
             check_choice(self.name, parsed)
+        if parsed == 0 and SESSION_TYPES.get(self.name) == "NonZeroUInt64":
+            raise BadArguments(f"Setting {self.name} is at least 1, not {parsed}.")
         if self.minimum is not None and not isinstance(parsed, str) and parsed < self.minimum:
             kind = SettingOutOfRange if parsed < 0 and self.minimum >= 0 else BadArguments
             raise kind(f"Setting {self.name} is at least {self.minimum}, not {parsed}.")
