@@ -21,7 +21,7 @@ from olapdb.lazy import lazy_modules
 from olapdb.plan import nodes
 from olapdb.plan.expressions import DictionaryCall, InSubquery, ScalarSubquery, walk
 from olapdb.plan.tree import all_expressions, expressions_of
-from olapdb.types import DataType, is_nullable
+from olapdb.types import Array, DataType, Map, Tuple, is_nullable
 
 if TYPE_CHECKING:
     from olapdb.compute import dictionary_rows
@@ -91,8 +91,8 @@ def _scalar(
 ) -> pa.Scalar:
     """Return the subquery's only value, of several columns a tuple; NULL where there is no row.
 
-    Where the type cannot be NULL, no row gives its default. Raises
-    IncorrectResultOfScalarSubquery for more than one row."""
+    Raises IncorrectResultOfScalarSubquery for more than one row, and for none where an Array, Map or several columns
+    cannot be NULL; other types that cannot give their default."""
     batches: list[pa.RecordBatch] = []
     for batch in run_node(with_large_sets_joined(plan, context), context):
         if batch.num_rows:
@@ -103,8 +103,16 @@ def _scalar(
                 hint="Aggregate it, or add LIMIT 1, or use IN instead of =.",
             )
     if not batches:
-        null = pa.scalar(None, data_type.arrow)
-        return null if is_nullable(data_type) else default_value(data_type)
+        if is_nullable(data_type):
+            return pa.scalar(None, data_type.arrow)
+        if isinstance(data_type, Array | Map | Tuple):
+            raise IncorrectResultOfScalarSubquery(
+                f"A scalar subquery returned no row, and {data_type} cannot be NULL.",
+                hint="One column with a tuple of the values, SELECT (a, b), is NULL without rows."
+                if isinstance(data_type, Tuple)
+                else "Aggregate it: any(x) of no rows is empty.",
+            )
+        return default_value(data_type)
     row = batches[0]
     if row.num_columns == 1:
         value = row.column(0)

@@ -34,6 +34,7 @@ from olapdb.functions.scalar import ScalarDefinition, custom, illegal, with_coun
 from olapdb.lazy import LazyModule
 from olapdb.types import (
     EXACT_FLOAT,
+    FLOAT64,
     INT64,
     STRING,
     UINT8,
@@ -376,7 +377,10 @@ def _extreme(*, largest: bool) -> Callable[[str, Sequence[Argument]], ScalarCall
         used = [i for i, a in enumerate(arguments) if not isinstance(plain(a.type), Nothing)]
         if not used:
             return ScalarCall(name, NULL_TYPE, lambda v, r, e: pa.scalar(None, pa.null()))
-        wide = result = _common([arguments[i] for i in used])
+        if _is_decimal_beside_float([a.type for a in arguments]):
+            wide = result = FLOAT64
+        else:
+            wide = result = _common([arguments[i] for i in used])
         if isinstance(plain(wide), Decimal | WideInteger):
             result = _narrowed([arguments[i].type for i in used], wide, largest)
         if len(used) < len(arguments):
@@ -405,6 +409,17 @@ def _extreme(*, largest: bool) -> Callable[[str, Sequence[Argument]], ScalarCall
         return ScalarCall(name, _hinted(result, arguments), kernel)
 
     return resolve
+
+
+def _is_decimal_beside_float(types: Sequence[DataType]) -> bool:
+    """Return whether the types are two, a Decimal and a Float, neither of them Nullable: greatest and least compare
+    them as Float64."""
+    if len(types) != 2 or any(is_nullable(t) for t in types):
+        return False
+    kinds = [plain(t) for t in types]
+    return any(
+        type(one) is Decimal and isinstance(other, Float) for one, other in (kinds, kinds[::-1])
+    )
 
 
 def _narrowed(types: Sequence[DataType], wide: DataType, largest: bool) -> DataType:
