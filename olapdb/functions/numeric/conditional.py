@@ -27,6 +27,7 @@ from olapdb.functions.kernels.supertypes import (
     NULL_TYPE,
     common_type,
     common_type_or_variant,
+    is_decimal_beside_float,
     low_cardinality_result,
 )
 from olapdb.functions.numeric import comparison
@@ -377,7 +378,7 @@ def _extreme(*, largest: bool) -> Callable[[str, Sequence[Argument]], ScalarCall
         used = [i for i, a in enumerate(arguments) if not isinstance(plain(a.type), Nothing)]
         if not used:
             return ScalarCall(name, NULL_TYPE, lambda v, r, e: pa.scalar(None, pa.null()))
-        if _is_decimal_beside_float([a.type for a in arguments]):
+        if is_decimal_beside_float([a.type for a in arguments]):
             wide = result = FLOAT64
         else:
             wide = result = _common([arguments[i] for i in used])
@@ -409,17 +410,6 @@ def _extreme(*, largest: bool) -> Callable[[str, Sequence[Argument]], ScalarCall
         return ScalarCall(name, _hinted(result, arguments), kernel)
 
     return resolve
-
-
-def _is_decimal_beside_float(types: Sequence[DataType]) -> bool:
-    """Return whether the types are two, a Decimal and a Float, neither of them Nullable: greatest and least compare
-    them as Float64."""
-    if len(types) != 2 or any(is_nullable(t) for t in types):
-        return False
-    kinds = [plain(t) for t in types]
-    return any(
-        type(one) is Decimal and isinstance(other, Float) for one, other in (kinds, kinds[::-1])
-    )
 
 
 def _narrowed(types: Sequence[DataType], wide: DataType, largest: bool) -> DataType:
