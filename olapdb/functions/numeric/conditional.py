@@ -378,10 +378,9 @@ def _extreme(*, largest: bool) -> Callable[[str, Sequence[Argument]], ScalarCall
         used = [i for i, a in enumerate(arguments) if not isinstance(plain(a.type), Nothing)]
         if not used:
             return ScalarCall(name, NULL_TYPE, lambda v, r, e: pa.scalar(None, pa.null()))
-        if is_decimal_beside_float([a.type for a in arguments]):
-            wide = result = FLOAT64
-        else:
-            wide = result = _common([arguments[i] for i in used])
+        as_floats = is_decimal_beside_float([a.type for a in arguments])
+        wide: DataType = FLOAT64 if as_floats else _common([arguments[i] for i in used])
+        result = wide
         if isinstance(plain(wide), Decimal | WideInteger):
             result = _narrowed([arguments[i].type for i in used], wide, largest)
         if len(used) < len(arguments):
