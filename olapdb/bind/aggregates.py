@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from olapdb import functions
 from olapdb.bind.contracts import BindContext
-from olapdb.bind.grouping_sets import GroupingRef, NullableKey, grouping_value
+from olapdb.bind.grouping_sets import GroupingRef, NullableKey, grouping_value, refuse_grouping
 from olapdb.bind.names import NameAllocator
 from olapdb.errors import (
     BadArguments,
@@ -49,7 +49,7 @@ def needs_groups(expression: expressions.Expression) -> bool:
 def refuse_aggregates(
     expression: expressions.Expression, clause: str, position: Position | None
 ) -> expressions.Expression:
-    """Return the expression; raise IllegalAggregation if it contains an aggregate.
+    """Return the expression; raise IllegalAggregation if it contains an aggregate or grouping().
 
     `clause` names the place in the message."""
     for reference in aggregate_refs(expression):
@@ -59,6 +59,7 @@ def refuse_aggregates(
             hint=hint,
             position=position,
         )
+    refuse_grouping(expression, f"in {clause}", position)
     return expression
 
 
@@ -88,7 +89,7 @@ def resolve_aggregate_call(
     form -OrNull where it has one.
 
     Raises BadArguments for parameters that are not constant, IllegalAggregation for an aggregate
-    in an argument."""
+    or grouping() in an argument."""
     values: list[object] = []
     for parameter in parameters:
         if not isinstance(parameter, expressions.Constant):
@@ -100,6 +101,7 @@ def resolve_aggregate_call(
                 f"The aggregate function {nested[0].call.name} is found inside another, {name}.",
                 hint="Aggregate in a subquery first.",
             )
+        refuse_grouping(argument, f"in the aggregate function {name}", None)
     aggregate = functions.resolve_aggregate(name, values, [a.type for a in arguments])
     if null_for_empty:
         name, aggregate = null_for_empty_form(name, aggregate, values, arguments)

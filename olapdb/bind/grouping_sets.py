@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 import pyarrow as pa
 
 from olapdb.bind import constants
-from olapdb.errors import BadArguments, IllegalAggregation, NumberOfArgumentsDoesntMatch
+from olapdb.errors import BadArguments, IllegalAggregation, NumberOfArgumentsDoesntMatch, Position
 from olapdb.functions.base import Environment
 from olapdb.plan.expressions import ColumnRef, Constant, Expression, walk
 from olapdb.records import dataclass
@@ -69,6 +69,18 @@ def refuse_without_groups(bound: Iterable[Expression]) -> None:
     if any(isinstance(e, GroupingRef) for expression in bound for e in walk(expression)):
         raise IllegalAggregation(
             "grouping() needs a GROUP BY.", hint="Add GROUP BY ROLLUP, CUBE or GROUPING SETS."
+        )
+
+
+def refuse_grouping(expression: Expression, place: str, position: Position | None) -> None:
+    """Raise IllegalAggregation if the expression calls grouping(), which is of the groups.
+
+    `place` names the place in the message, as in "in WHERE"."""
+    if any(isinstance(e, GroupingRef) for e in walk(expression)):
+        raise IllegalAggregation(
+            f"grouping() is not allowed {place}.",
+            hint="SELECT, HAVING and ORDER BY may call it.",
+            position=position,
         )
 
 

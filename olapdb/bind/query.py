@@ -195,6 +195,10 @@ class StatementBinder(QueryBinder):
         )
 
 
+_OF_THE_RESULT = frozenset({"max_result_rows", "max_result_bytes", "result_overflow_mode"})
+"""Limits of what a statement returns, which a subquery does not: there they say nothing."""
+
+
 def _with_settings(query: sql.Query, context: BindContext) -> BindContext:
     """Return the context with the query's own SETTINGS.
 
@@ -206,7 +210,9 @@ def _with_settings(query: sql.Query, context: BindContext) -> BindContext:
     changed = Settings({s.name: s.value for s in query.settings}).changed
     Settings.refuse_engine(changed)
     for setting in query.settings:
-        of_statement = setting.name not in MEANING and not lookup(setting.name).neutral
+        of_statement = (
+            setting.name not in MEANING | _OF_THE_RESULT and not lookup(setting.name).neutral
+        )
         if context.depth and of_statement:
             raise errors.NotSupportedError(
                 f"The setting {setting.name} is of the whole statement, not of a subquery.",

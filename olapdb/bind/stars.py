@@ -241,7 +241,14 @@ def _same(expression: Expression) -> Expression:
 
 
 def _unknown(name: str, names: Collection[str], star: sql.Star) -> ProgrammingError:
-    """Return the error for a name in EXCEPT, REPLACE or COLUMNS that is no column of the star."""
+    """Return the error for a name in EXCEPT, REPLACE or COLUMNS that is no column of the star: as for any unknown name
+    if COLUMNS lists it."""
+    if name in star.names:
+        return UnknownIdentifier(
+            f"Unknown column {name!r} in COLUMNS.",
+            hint=suggestion(name, names),
+            position=star.position,
+        )
     kind = BadArguments if star.strict else NoSuchColumn
     return kind(
         f"There is no column {name!r} in the star that EXCEPT, REPLACE or COLUMNS is about.",

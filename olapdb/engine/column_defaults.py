@@ -11,6 +11,7 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from olapdb.bind import BindScope, bind_expression
 from olapdb.compute.batches import single_chunk
@@ -90,8 +91,12 @@ class DefaultColumns:
         names: Collection[str] | None = None,
         *,
         storing: bool = False,
+        holed: Mapping[str, pa.Array] | None = None,
     ) -> dict[str, pa.Array]:
         """Return the given columns and all missing ones, in the columns' Arrow types.
+
+        Columns of `holed`, which are not in `given`, get their default where they are NULL, and defaults that read
+        them read the filled column.
 
         With `names`, only these columns and those that their defaults read are added. An expression
         may use given columns and other defaults, in any order. Raises IncorrectQuery for a circle of
@@ -109,7 +114,10 @@ class DefaultColumns:
                 cycle = ", ".join(default.name for default in missing)
                 raise IncorrectQuery(f"The defaults of these columns need each other: {cycle}.")
             for column in computable:
-                values[column.name] = _value(column, values, rows, environment, storing)
+                value = _value(column, values, rows, environment, storing)
+                if holed is not None and (array := holed.get(column.name)) is not None:
+                    value = pc.if_else(pc.is_valid(array), array, value)
+                values[column.name] = value
             missing = [default for default in missing if default.name not in values]
         return values
 

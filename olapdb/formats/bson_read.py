@@ -287,7 +287,8 @@ def _blocks(source: Input) -> Iterator[tuple[_Documents, np.ndarray]]:
 
 
 def _read(source: Input) -> Iterator[Rows]:
-    """Yield the rows of one block at a time. Raises IncorrectData for an unknown name unless the settings skip it."""
+    """Yield the rows of one block at a time. Raises IncorrectData for an unknown name unless the settings skip it, and for
+    a name that a document has twice."""
     structure = source.structure or ()
     wanted = dict(structure)
     for documents, at in _blocks(source):
@@ -303,6 +304,7 @@ def _read(source: Input) -> Iterator[Rows]:
             if source.needed is not None and name not in source.needed:
                 continue
             places = by_name.get(name)
+            _check_once(elements, places, name)
             arrays[name] = _column(documents, elements, places, kind, len(at))
             if name in source.absent_apart:
                 mask = np.ones(len(at), bool)
@@ -313,6 +315,14 @@ def _read(source: Input) -> Iterator[Rows]:
             for name, array in arrays.items()
         )
         yield from apart(Rows(tuple(arrays), kinds, tuple(arrays.values()), len(at)), absent)
+
+
+def _check_once(elements: _Elements, places: np.ndarray | None, name: str) -> None:
+    """Raise IncorrectData if a document has two of the elements at the places, which have one name."""
+    if places is not None and (np.diff(elements.owners[places]) == 0).any():
+        raise errors.IncorrectData(
+            f"Duplicate field found while parsing BSONEachRow format: {name}."
+        )
 
 
 def _type_of(documents: _Documents, kinds: np.ndarray, at: np.ndarray) -> types.DataType | None:

@@ -121,19 +121,18 @@ class BlockMaker:
         self, given: dict[str, pa.Array], rows: int, environment: Environment
     ) -> dict[str, pa.Array]:
         """Replace NULLs in columns that are not Nullable by the columns' defaults."""
-        holed = [
-            name
+        holed = {
+            name: array
             for name, array in given.items()
             if array.null_count and not is_nullable(self._type(name))
-        ]
+        }
         if not holed:
             return given
         rest = {name: array for name, array in given.items() if name not in holed}
-        filled = self.defaults.complete(rest, rows, environment, storing=True)
-        return {
-            name: pc.if_else(pc.is_valid(array), array, filled[name]) if name in holed else array
-            for name, array in given.items()
-        }
+        filled = self.defaults.complete(
+            rest, rows, environment, names=holed.keys(), storing=True, holed=holed
+        )
+        return {name: filled[name] for name in given}
 
     def _type(self, name: str) -> DataType:
         """Return the type of the table's column, which must exist."""

@@ -32,8 +32,9 @@ def part_hashes(index: SkipIndex, texts: pa.Array) -> np.ndarray:
 
 
 def hashes_of_whole(index: SkipIndex, text: bytes) -> np.ndarray:
-    """Return the hashes that a filter has if one of its texts is `text`."""
-    return part_hashes(index, pa.array([text], pa.binary()))
+    """Return the hashes that a filter has if one of its texts is `text`, with or without zero bytes behind it, which a
+    FixedString is filled up with."""
+    return part_hashes(index, pa.array([text.rstrip(b"\0")], pa.binary()))
 
 
 def hashes_of_fragment(

@@ -147,14 +147,18 @@ class _TypeParser:
             return self._simple(name)
         if self.peek() == ")" and (bare := self._with_empty_brackets(name)) is not None:
             self._expect(")")
-            return bare
+            return self._with_sign(name, bare)
         parsed = self._parametric(name)
         if self.peek() == ",":
             raise errors.NumberOfArgumentsDoesntMatch(
                 f"{name} takes fewer arguments: {self.text!r}."
             )
         self._expect(")")
-        if continues(name, self._peek_word()):  # INT(11) UNSIGNED
+        return self._with_sign(name, parsed)
+
+    def _with_sign(self, name: str, parsed: DataType) -> DataType:
+        """Return the type of INT(11) UNSIGNED if such a word follows the brackets, else `parsed`."""
+        if continues(name, self._peek_word()):
             return ALIASES[f"{name} {self.word()}".upper()]
         return parsed
 
@@ -180,7 +184,8 @@ class _TypeParser:
     def _with_empty_brackets(self, name: str) -> DataType | None:
         """Return the type that a name followed by () stands for, if all its arguments may be left out; None for other
         types. Raises the error for a type that needs arguments."""
-        if name.upper() in ("DATETIME", "DATETIME64", *DECIMALS):
+        known = name in BY_NAME or name.upper() in ALIASES
+        if known or name.upper() in ("DATETIME64", *DECIMALS):
             return self._simple(name)
         missing = families.arguments_missing(CASE_INSENSITIVE.get(name.upper(), name))
         if missing is not None:

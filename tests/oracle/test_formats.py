@@ -316,3 +316,24 @@ def test_objects_of_json_equal_clickhouse(oracle: Oracle, output_format: str) ->
     with olapdb.connect() as connection:
         ours = connection.execute(query).fetch_text(output_format)
     assert ours == oracle.text(query, output_format)
+
+
+_METRICS = "SELECT * FROM values('name String, type String, labels Map(String, String), value Float64', {})"
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "('h', 'histogram', map('le', '20'), 3), ('h', '', map('le', '5', 'a', 'b'), 1), ('h', '', map('count', ''), 9),"
+        " ('h', '', map('sum', ''), 70)",
+        "('h', '', map('le', '+Inf', 'a', 'b'), 3), ('h', 'histogram', map('le', '5'), 1), ('h', '', map('sum', ''), 7)",
+        "('h', 'histogram', map('le', '+Inf'), 3), ('h', '', map('count', ''), 4), ('h', '', map('x', 'y'), 2)",
+        "('s', 'summary', map('quantile', '0.9'), 3), ('s', '', map('quantile', '0.5'), 1), ('s', '', map('count', ''), 9),"
+        " ('s', '', map('sum', ''), 70)",
+        "('g', 'gauge', map('b', '1', 'a', '2'), 4), ('g', '', map('sum', ''), 5), ('h', '', map('le', '2'), 1)",
+    ],
+)
+def test_prometheus(rows: str, oracle: Oracle, connection: olapdb.Connection) -> None:
+    """Histograms and summaries are written as Prometheus wants them: buckets in order, sum and count by name."""
+    sql = _METRICS.format(rows)
+    assert connection.execute(sql).fetch_text("Prometheus") == oracle.text(sql, "Prometheus")

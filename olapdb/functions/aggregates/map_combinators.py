@@ -7,6 +7,7 @@ from typing import TypedDict
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from olapdb.errors import NumberOfArgumentsDoesntMatch, SizesOfArraysDoNotMatch, UnequalMappedArrays
 from olapdb.functions.aggregates import group_kernels
@@ -17,8 +18,8 @@ from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.nested import map_parts
 from olapdb.records import dataclass
-from olapdb.types import Array, DataType, Map, Tuple, plain
-from olapdb.types.arrow_values import from_numpy
+from olapdb.types import Array, DataType, Map, Tuple, is_nullable, plain
+from olapdb.types.arrow_values import from_numpy, to_numpy
 
 
 @dataclass(frozen=True)
@@ -66,11 +67,13 @@ class MappedArrays(Combinator):
     one Tuple.
 
     State: Tuple(keys, states, …), arrays. A NULL value adds nothing, but its key stays. sumMap
-    drops keys whose sums are all 0, as ClickHouse does.
+    drops keys whose sums are all 0, as ClickHouse does; if an array has Nullable values, it drops those of which all
+    values are NULL instead.
     """
 
     others: tuple[Aggregate, ...] = ()
     """The aggregates of the second array of values and of those after it."""
+    has_nullable_values: bool = False
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         """Return for each group its keys, sorted, and the inner states of each key.
@@ -82,6 +85,8 @@ class MappedArrays(Combinator):
             offsets, (keys, *values) = element_lists(self.name, arrays)
         except SizesOfArraysDoNotMatch as error:  # as ClickHouse calls it for maps
             raise UnequalMappedArrays(error.message) from None
+        if self.inner.name.startswith("sum") and self.has_nullable_values:
+            offsets, keys, values = _without_null_values(offsets, keys, values)
         lists, owners, distinct_keys = _group_by_key(
             keys, group_kernels.element_groups(offsets, groups)
         )
@@ -103,12 +108,13 @@ class MappedArrays(Combinator):
         return self._join_state(lists, distinct_keys, merged, self.state_type.arrow)
 
     def finalize(self, states: pa.Array) -> pa.Array:
-        """Return for each group the keys and the values; sumMap drops keys whose sums are all 0."""
+        """Return for each group the keys and the values; sumMap of values that cannot be NULL drops keys whose sums are
+        all 0."""
         offsets, keys, inner = self._split_state(states)
         values = [
             aggregate.finalize(state) for aggregate, state in zip(self._inners, inner, strict=True)
         ]
-        if self.inner.name.startswith("sum"):
+        if self.inner.name.startswith("sum") and not self.has_nullable_values:
             sums = [np.asarray(value.cast(pa.float64(), safe=False)) for value in values]
             keep = np.any([column != 0 for column in sums], axis=0)
             counts = np.bincount(columns.parents_of(offsets)[keep], minlength=len(states))
@@ -141,6 +147,16 @@ class MappedArrays(Combinator):
         """
         lists = [columns.lists_from(offsets, elements) for elements in (keys, *values)]
         return columns.structs_from(lists, arrow_type)
+
+
+def _without_null_values(
+    offsets: np.ndarray, keys: pa.Array, values: Sequence[pa.Array]
+) -> tuple[np.ndarray, pa.Array, list[pa.Array]]:
+    """Return offsets, keys and values without the elements of which all values are NULL."""
+    keep = np.any([to_numpy(pc.is_valid(column)) for column in values], axis=0)
+    counts = np.bincount(columns.parents_of(offsets)[keep], minlength=len(offsets) - 1)
+    kept = [column.filter(from_numpy(keep)) for column in (keys, *values)]
+    return columns.offsets_from_counts(counts), kept[0], kept[1:]
 
 
 def _group_by_key(keys: pa.Array, owners: Groups) -> tuple[np.ndarray, Groups, pa.Array]:
@@ -243,6 +259,7 @@ def mapped_arrays(
         state_type_of(full_name, (), types, states),
         inners[0],
         tuple(inners[1:]),
+        any(is_nullable(array.inner) for array in arrays[1:]),
         merge_class="float" if "float" in classes else classes[0],
         **_merge_fields(inners[0]),
     )

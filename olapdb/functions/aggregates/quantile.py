@@ -121,6 +121,7 @@ class Quantiles(Aggregate):
         quantiles = np.stack(
             [_at(level, self.rule, ordered, weights, offsets) for level in self.levels], axis=1
         )
+        quantiles = self._limited(quantiles)
         result = self.result_type
         if isinstance(result, Array):
             lists = np.arange(len(states) + 1, dtype=np.int64) * len(self.levels)
@@ -131,6 +132,10 @@ class Quantiles(Aggregate):
             rows = np.where(nonempty, np.arange(len(states)), -1)
             return group_kernels.take_rows(values, rows)
         return values
+
+    def _limited(self, quantiles: np.ndarray) -> np.ndarray:
+        """Return the quantiles cut to the greatest value that the aggregate counts."""
+        return quantiles
 
     def _state(
         self,
@@ -173,6 +178,11 @@ class Timings(Quantiles):
         usable = np.isfinite(values) & (values >= 0)
         times = pa.array(np.minimum(values[usable], _TIMING_MAX).astype(np.int32))
         return super().state([times], Groups(groups.codes[usable], groups.count))
+
+    def _limited(self, quantiles: np.ndarray) -> np.ndarray:
+        """Return quantiles of at most 30,000: the middle of the last bucket may be above."""
+        limited: np.ndarray = np.minimum(quantiles, _TIMING_MAX)
+        return limited
 
 
 def _as_floats(array: pa.Array) -> np.ndarray:

@@ -57,12 +57,20 @@ def _array_element(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         An index outside the array gives the type's default.
         """
         offsets, elements = columns.elements_of(arrays[0])
-        sizes, index = np.diff(offsets), columns.numpy_values(arrays[1]).astype(np.int64)
+        sizes, index = np.diff(offsets), _indices(arrays[1])
         position = np.where(index > 0, index - 1, sizes + index)
         inside = (index != 0) & (position >= 0) & (position < sizes)
         return take_or_default(elements, np.where(inside, offsets[:-1] + position, -1), inner)
 
     return scalar.standard_call(name, arguments, inner, kernel)
+
+
+def _indices(array: pa.Array) -> np.ndarray:
+    """Return indices as int64; an unsigned one above its range, which is outside any array, becomes the greatest."""
+    index = columns.numpy_values(array)
+    if index.dtype == np.uint64:
+        index = np.minimum(index, np.uint64(np.iinfo(np.int64).max))
+    return index.astype(np.int64)
 
 
 def _refuse_place_zero(name: str, index: Argument) -> None:
@@ -104,7 +112,7 @@ def _elements_at(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         """Take the elements at all indices of each row; the default outside the array."""
         offsets, elements = columns.elements_of(arrays[0])
         wanted, numbers = columns.elements_of(arrays[1])
-        owners, index = columns.parents_of(wanted), columns.numpy_values(numbers).astype(np.int64)
+        owners, index = columns.parents_of(wanted), _indices(numbers)
         sizes = np.diff(offsets)[owners]
         position = np.where(index > 0, index - 1, sizes + index)
         inside = (index != 0) & (position >= 0) & (position < sizes)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
-from olapdb.errors import ArgumentOutOfBound, NoCommonType
+from olapdb.errors import ArgumentOutOfBound, BadArguments, NoCommonType
 from olapdb.functions import scalar
 from olapdb.functions.arrays.construction import resolve_array, resolve_concatenation
 from olapdb.functions.arrays.type_rules import array_rule, same_type
@@ -173,7 +174,24 @@ def _range(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         values = start[owners] + (np.arange(len(owners)) - offsets[owners]) * step[owners]
         return columns.lists_from(offsets, columns.from_values(values, inner.arrow))
 
-    return scalar.standard_call(name, arguments, Array(inner), kernel)
+    return _without_nulls(scalar.standard_call(name, arguments, Array(inner), kernel))
+
+
+def _without_nulls(call: ScalarCall) -> ScalarCall:
+    """Return the call as one that raises BadArguments for a NULL in a row, unless its result is NULL anyway."""
+    if not isinstance(call.type, Array):
+        return call
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Refuse NULLs, then run the call."""
+        if any(columns.single(value).null_count for value in values):
+            raise BadArguments(
+                f"Illegal (null) value of an argument of {call.name}.",
+                hint="ifNull or coalesce gives a number instead.",
+            )
+        return call.kernel(values, rows, environment)
+
+    return replace(call, kernel=kernel)
 
 
 def require_list_size(name: str, sizes: np.ndarray) -> None:

@@ -16,6 +16,7 @@ from olapdb.functions.kernels.addresses import (
     parsed_ipv4,
     parsed_ipv6,
 )
+from olapdb.functions.kernels.wide_numbers import column_of, limbs_of
 from olapdb.functions.strings.rendering import fixed_bytes
 from olapdb.types.arrow_values import from_numpy, to_numpy
 
@@ -47,7 +48,7 @@ def to_ipv4(array: pa.Array, source: types.DataType) -> pa.Array:
 
 
 def to_ipv6(array: pa.Array, source: types.DataType) -> pa.Array:
-    """Convert texts, IPv4 addresses and 16 bytes, without nulls, to IPv6.
+    """Convert texts, IPv4 addresses, UInt128 and 16 bytes, without nulls, to IPv6.
 
     Raises CannotParseIPv6 with its row for a text that is no address, NotSupportedError for other
     types.
@@ -61,6 +62,8 @@ def to_ipv6(array: pa.Array, source: types.DataType) -> pa.Array:
             return addresses
         case types.IPv4():
             return mapped_ipv4(array)
+        case types.WideNumber(bits=128, signed=False):
+            return _of_number(array)
         case _:
             raise _unsupported(source, types.IPV6)
 
@@ -68,7 +71,7 @@ def to_ipv6(array: pa.Array, source: types.DataType) -> pa.Array:
 def from_address(array: pa.Array, source: types.DataType, target: types.DataType) -> pa.Array:
     """Convert IPv4 and IPv6 addresses, without nulls, to the other kind, to numbers or to bytes.
 
-    An IPv4 becomes a UInt32, UInt64 or Bool, an IPv6 a FixedString(16). Raises NotSupportedError for
+    An IPv4 becomes a UInt32, UInt64 or Bool, an IPv6 a FixedString(16) or UInt128. Raises NotSupportedError for
     other types, CannotConvertType with its row for an IPv6 that is no IPv4.
     """
     match source, target:
@@ -82,8 +85,23 @@ def from_address(array: pa.Array, source: types.DataType, target: types.DataType
             return pc.not_equal(array, pa.scalar(0, pa.uint32()))
         case types.IPv6(), types.FixedString(16):
             return array
+        case types.IPv6(), types.WideNumber(bits=128, signed=False):
+            return _as_number(array, target)
         case _:
             raise _unsupported(source, target)
+
+
+def _of_number(array: pa.Array) -> pa.Array:
+    """Return the IPv6 addresses that UInt128 values are, without nulls."""
+    least_first = np.ascontiguousarray(limbs_of(array)[:, :2]).view(np.uint8)
+    data = pa.py_buffer(np.ascontiguousarray(least_first[:, ::-1]).tobytes())
+    return pa.Array.from_buffers(types.IPV6.arrow, len(array), [None, data])
+
+
+def _as_number(array: pa.Array, target: types.WideNumber) -> pa.Array:
+    """Return IPv6 addresses, without nulls, as UInt128."""
+    least_first = np.ascontiguousarray(fixed_bytes(array)[:, ::-1]).view("<u8")
+    return column_of(np.concatenate((least_first, np.zeros_like(least_first)), axis=1), target)
 
 
 def _refuse(array: pa.Array, bad: np.ndarray, kind: type[errors.DataError], name: str) -> None:
@@ -100,4 +118,6 @@ def _unsupported(source: types.DataType, target: types.DataType) -> errors.Error
     """Return the error about two types without a conversion."""
     if isinstance(source, types.Array | types.Tuple | types.Map):
         return errors.IllegalConversion(f"Conversion from {source} to {target} is not supported.")
+    if isinstance(target, types.Decimal):
+        return errors.CannotConvertType(f"Conversion from {source} to {target} is not supported.")
     return errors.NotSupportedError(f"Conversion from {source} to {target} is not supported.")

@@ -471,6 +471,8 @@ def _by_own_rules(
         target, types.String | types.Array | types.Tuple | types.Map
     ):
         return addresses.from_address(array, source, target)
+    if isinstance(target, types.IPv6) and isinstance(source, types.WideNumber):
+        return addresses.to_ipv6(array, source)
     if isinstance(target, types.WideNumber) and not isinstance(source, types.Enum):
         if isinstance(source, types.String | types.FixedString):
             return wide_numbers.parse(columns.unpadded(array), target)

@@ -50,7 +50,8 @@ def _cast(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _accurate(*, or_null: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """Return the resolver of accurateCast, which raises for a value that would change, or with `or_null` of
+    """Return the resolver of accurateCast, which raises for a value that would change (a text
+    gives NULL where the target is Nullable), or with `or_null` of
     accurateCastOrNull, which gives NULL."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
@@ -73,9 +74,10 @@ def _accurate(*, or_null: bool) -> Callable[[str, Sequence[Argument]], ScalarCal
                 raise CannotInsertNull(f"Cannot convert NULL to {target}, which is not Nullable.")
             unchanged = _unchanged(array, source, target, environment)
             lost = to_numpy(pc.and_(unchanged.is_null(), array.is_valid()))
-            if not or_null and lost.any():
+            is_text = isinstance(types.plain(source), types.String | types.FixedString)
+            null_for_text = is_text and types.is_nullable(target)
+            if not or_null and not null_for_text and lost.any():
                 row = int(np.argmax(lost))
-                is_text = isinstance(types.plain(source), types.String | types.FixedString)
                 raise (CannotParse if is_text else CannotConvertType)(
                     f"Value {array[row].as_py()!r} cannot be safely converted to {target}."
                 ).at_row(row)

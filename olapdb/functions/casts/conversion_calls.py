@@ -8,7 +8,7 @@ from functools import lru_cache
 import pyarrow as pa
 
 from olapdb import types
-from olapdb.errors import IllegalColumn, NotSupportedError, TypeMismatch
+from olapdb.errors import CannotConvertType, IllegalColumn, NotSupportedError, TypeMismatch
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts import cast
 from olapdb.functions.kernels import calendar, columns
@@ -74,12 +74,13 @@ def _check_possible(name: str, source: types.DataType, target: types.DataType) -
 
     Of a UUID it is NotSupportedError, and IllegalColumn for a Decimal, as in ClickHouse."""
     if not _is_possible(types.plain(source), target):
+        message = f"Conversion from {source} to {target} is not supported."
+        is_decimal = isinstance(target, types.Decimal) and not isinstance(target, types.WideNumber)
         if isinstance(types.plain(source), types.UUID):
-            is_decimal = isinstance(target, types.Decimal) and not isinstance(
-                target, types.WideNumber
-            )
             kind = IllegalColumn if is_decimal else NotSupportedError
-            raise kind(f"Conversion from {source} to {target} is not supported.", hint=_UUID_HINT)
+            raise kind(message, hint=_UUID_HINT)
+        if is_decimal and not isinstance(source, types.Array | types.Tuple | types.Map):
+            raise IllegalColumn(message)
         raise illegal(name, source, f"something that converts to {target}")
 
 
@@ -92,6 +93,10 @@ def _is_possible(source: types.DataType, target: types.DataType) -> bool:
     try:
         cast.cast_column(pa.nulls(0, source.arrow), source, target, Environment(), strict=True)
     except TypeMismatch:
+        return False
+    except CannotConvertType:
+        if not isinstance(target, types.Decimal):
+            raise
         return False
     return True
 

@@ -20,7 +20,7 @@ def no_conversion(source: types.DataType, target: types.DataType) -> errors.Data
     """Return the error about two types without a conversion, in the class that ClickHouse raises."""
     if isinstance(target, types.AggregateFunction) and not isinstance(source, types.String):
         return errors.CannotConvertType(f"Conversion from {source} to {target} is not supported.")
-    if isinstance(target, types.Enum):
+    if isinstance(target, types.Enum | types.Decimal):
         return errors.CannotConvertType(f"Conversion from {source} to {target} is not supported.")
     if isinstance(target, types.FixedString):
         return errors.UnsupportedConversion(

@@ -20,9 +20,11 @@ from olapdb.functions.scalar import (
     constant_zone,
     define,
     fixed_rule,
+    illegal,
     require,
 )
 from olapdb.types import (
+    BOOL,
     UINT8,
     UINT16,
     UINT32,
@@ -32,7 +34,6 @@ from olapdb.types import (
     Date32,
     DateTime,
     DateTime64,
-    Integer,
     String,
     known_zone,
     plain,
@@ -225,10 +226,11 @@ def _with_mode(
     insensitive = bool(aliases)
 
     def rule(spelt: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        """Return `result`. Raises an error unless the first argument is a date or time, and IllegalColumn for a mode
-        that is not constant."""
+        """Return `result`. Raises an error unless the first argument is a date or time and the mode a UInt8, and
+        IllegalColumn for a mode that is not constant."""
+        if len(arguments) > 1 and plain(types[1]) not in (UINT8, BOOL):
+            raise illegal(spelt, types[1], "a constant UInt8")
         if len(arguments) > 1 and arguments[1].constant is None:
-            require(spelt, types[1:2], Integer, "a constant UInt8")
             raise IllegalColumn(f"The mode of {spelt} must be a constant.")
         return date_rule(result)(spelt, types, arguments)
 

@@ -113,14 +113,18 @@ def _to_unix64(digits: int) -> Callable[[list[pa.Array], scalar.Invocation], pa.
 
 
 def _from_unix(changed: frozenset[str], name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve fromUnixTimestamp(seconds[, format[, zone]]); with a format the result is a text.
+    """Resolve fromUnixTimestamp(seconds[, format[, zone]]); with a format the result is a text, also of a date or time.
 
     `changed` are the settings of formatDateTime that are not at their defaults."""
-    scalar.require(name, [plain(arguments[0].type)], (Integer,), "an integer")
+    source = plain(arguments[0].type)
+    if len(arguments) == 1 or not isinstance(source, DATES):
+        scalar.require(name, [source], (Integer,), "an integer")
     if len(arguments) > 1:
         in_joda_syntax = name.lower().endswith("injodasyntax")
         formatting = "formatDateTimeInJodaSyntax" if in_joda_syntax else "formatDateTime"
         formatting = " ".join((formatting, *sorted(changed)))
+        if isinstance(source, DATES):
+            return replace(resolve_scalar(formatting, arguments), name=name)
         return _formatted_unix(name, formatting, arguments)
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:

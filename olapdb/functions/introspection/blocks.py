@@ -13,7 +13,17 @@ from olapdb.errors import ArgumentOutOfBound, BadArguments, IllegalTypeOfArgumen
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.kernels import calendar, columns
 from olapdb.functions.scalar import ScalarDefinition, constant_integer, constant_zone, custom
-from olapdb.types import UINT8, UINT64, DateTime, DateTime64, Float, Integer, plain
+from olapdb.types import (
+    UINT8,
+    UINT64,
+    DateTime,
+    DateTime64,
+    Float,
+    Integer,
+    is_nullable,
+    make_nullable,
+    plain,
+)
 
 SLEEP_SECONDS_MAX = 3
 """The longest wait for one block, as ClickHouse's function_sleep_max_microseconds_per_block."""
@@ -104,7 +114,8 @@ def _sleep(*, each_row: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]
             time.sleep(seconds)
             return columns.from_values(np.zeros(rows), pa.uint8())
 
-        return ScalarCall(name, UINT8, kernel, "row")
+        nullable = is_nullable(arguments[0].type)
+        return ScalarCall(name, make_nullable(UINT8) if nullable else UINT8, kernel, "row")
 
     return resolve
 

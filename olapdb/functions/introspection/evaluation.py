@@ -14,6 +14,7 @@ from olapdb.functions.aggregates.registry import parse_parameter, resolve_aggreg
 from olapdb.functions.arrays.array_reduce import aggregate_of_text
 from olapdb.functions.base import Argument, Column, Environment, Groups, ScalarCall
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.supertypes import low_cardinality_result
 from olapdb.functions.scalar import ScalarDefinition, custom, illegal, require, with_count_errors
 from olapdb.types import (
     STRING,
@@ -24,6 +25,8 @@ from olapdb.types import (
     Float,
     Integer,
     String,
+    is_nullable,
+    make_nullable,
     plain,
 )
 from olapdb.types.indented import indented_name
@@ -36,7 +39,7 @@ def _type_name(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _throw_if(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve throwIf(condition[, message]): 0, or ThrowIfNonZero if a row's condition is not 0."""
+    """Resolve throwIf(condition[, message]): 0, NULL for a NULL, or ThrowIfNonZero if a row's condition is not 0."""
     require(name, [plain(arguments[0].type)], (Integer, Float, Boolean), "a number")
     require(name, [plain(a.type) for a in arguments[1:]], (String, FixedString), "a text")
     constant = (
@@ -48,15 +51,22 @@ def _throw_if(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         constant if isinstance(constant, str) else f"Value passed to '{name}' function is non-zero"
     )
 
+    nullable = is_nullable(arguments[0].type)
+    result = make_nullable(UINT8) if nullable else UINT8
+    result = low_cardinality_result(result, [arguments[0].type], [False])
+
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Return 0; raise ThrowIfNonZero if any condition is true."""
-        conditions = columns.truth(columns.single(values[0]))
-        if pc.any(conditions).as_py():
+        """Return 0, or NULL for a NULL; raise ThrowIfNonZero if any condition is true."""
+        given = columns.single(values[0])
+        if pc.any(columns.truth(given)).as_py():
             raise ThrowIfNonZero(message)
-        return pa.scalar(0, pa.uint8())
+        if not given.null_count:
+            return pa.scalar(0, pa.uint8())
+        zeros = pc.if_else(given.is_null(), pa.scalar(None, pa.uint8()), pa.scalar(0, pa.uint8()))
+        return zeros[0] if isinstance(values[0], pa.Scalar) else zeros
 
     # "row" keeps the optimizer from folding the call away
-    return ScalarCall(name, UINT8, kernel, "row")
+    return ScalarCall(name, result, kernel, "row")
 
 
 def _ignore(name: str, arguments: Sequence[Argument]) -> ScalarCall:

@@ -447,3 +447,14 @@ def low_cardinality_result(
     holds = isinstance(plain(result), IN_DICTIONARIES)
     wrap = hinted and holds and not isinstance(result, LowCardinality)
     return LowCardinality(result) if wrap else result
+
+
+def is_decimal_beside_float(types: Sequence[DataType]) -> bool:
+    """Return whether the types are two, a Decimal and a Float, neither of them Nullable: greatest and least compare
+    them as Float64."""
+    if len(types) != 2 or any(is_nullable(t) for t in types):
+        return False
+    kinds = [plain(t) for t in types]
+    return any(
+        type(one) is Decimal and isinstance(other, Float) for one, other in (kinds, kinds[::-1])
+    )

@@ -27,6 +27,7 @@ from olapdb.functions.kernels.supertypes import (
     NULL_TYPE,
     common_type,
     common_type_or_variant,
+    is_decimal_beside_float,
     low_cardinality_result,
 )
 from olapdb.functions.numeric import comparison
@@ -34,6 +35,7 @@ from olapdb.functions.scalar import ScalarDefinition, custom, illegal, with_coun
 from olapdb.lazy import LazyModule
 from olapdb.types import (
     EXACT_FLOAT,
+    FLOAT64,
     INT64,
     STRING,
     UINT8,
@@ -376,7 +378,9 @@ def _extreme(*, largest: bool) -> Callable[[str, Sequence[Argument]], ScalarCall
         used = [i for i, a in enumerate(arguments) if not isinstance(plain(a.type), Nothing)]
         if not used:
             return ScalarCall(name, NULL_TYPE, lambda v, r, e: pa.scalar(None, pa.null()))
-        wide = result = _common([arguments[i] for i in used])
+        as_floats = is_decimal_beside_float([a.type for a in arguments])
+        wide: DataType = FLOAT64 if as_floats else _common([arguments[i] for i in used])
+        result = wide
         if isinstance(plain(wide), Decimal | WideInteger):
             result = _narrowed([arguments[i].type for i in used], wide, largest)
         if len(used) < len(arguments):

@@ -263,7 +263,8 @@ def _bucket_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Arg
 
 
 def _width_bucket(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return the number, from 1, of the bucket of equal width between two bounds: 0 below, n + 1 above the last.
+    """Return the number, from 1, of the bucket of equal width between two bounds: 0 below, n + 1 above the last, and 0
+    for a lower bound that is not below the upper one.
 
     Raises BadArguments."""
     value, low, high = (floats(a) for a in arrays[:3])
@@ -275,7 +276,7 @@ def _width_bucket(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     with np.errstate(all="ignore"):
         inside = np.floor((value - low) * count / (high - low)) + 1
     buckets = np.where(value < low, 0, np.where(value >= high, count + 1.0, inside))
-    buckets = np.where(low >= high, np.where(value < low, 0, count + 1.0), buckets)
+    buckets = np.where(low >= high, 0, buckets)
     return columns.from_values(buckets, call.result.arrow)
 
 

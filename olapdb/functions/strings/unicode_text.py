@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+import sys
 import unicodedata
 from collections.abc import Callable, Sequence
 
@@ -98,7 +99,24 @@ def _soundex(text: str) -> str:
 
 def _decode_html(text: str) -> str:
     """Return the text with the entities of HTML, by name or number, replaced."""
-    return re.sub(r"&(?:#\d+|#[xX][0-9a-fA-F]+|\w+);", lambda m: html.unescape(m.group(0)), text)
+
+    def replaced(match: re.Match[str]) -> str:
+        """Return the characters of one entity, or the entity if it is unknown."""
+        name = match.group(1)
+        return _numbered(match) if name.startswith("#") else html.unescape(match.group(0))
+
+    return re.sub(r"&(#\d+|#[xX][0-9a-fA-F]+|\w+);", replaced, text)
+
+
+def _numbered(match: re.Match[str]) -> str:
+    """Return the character of an entity by number; the entity for a number above those of Unicode.
+
+    A half of a surrogate pair becomes its three bytes, each of which a lone surrogate stands for."""
+    digits = match.group(1)[1:]
+    code = int(digits[1:], 16) if digits[0] in "xX" else int(digits)
+    if code > sys.maxunicode:
+        return match.group(0)
+    return chr(code).encode("utf-8", "surrogatepass").decode("utf-8", "surrogateescape")
 
 
 _XML_NAMES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
@@ -112,7 +130,7 @@ def _decode_xml(text: str) -> str:
         name = match.group(1)
         if name in _XML_NAMES:
             return _XML_NAMES[name]
-        return html.unescape(match.group(0)) if name.startswith("#") else match.group(0)
+        return _numbered(match) if name.startswith("#") else match.group(0)
 
     return re.sub(r"&(#\d+|#[xX][0-9a-fA-F]+|\w+);", replaced, text)
 

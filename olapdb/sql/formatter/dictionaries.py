@@ -18,6 +18,8 @@ def format_create_dictionary(node: nodes.CreateDictionary) -> str:
 def format_parts(node: nodes.CreateDictionary) -> tuple[str, list[str], list[str]]:
     """Return the words before the parentheses, the attributes in them, the clauses behind them."""
     parts = ["CREATE OR REPLACE DICTIONARY" if node.or_replace else "CREATE DICTIONARY"]
+    if node.must_exist:
+        parts = ["REPLACE DICTIONARY"]
     if node.if_not_exists:
         parts.append("IF NOT EXISTS")
     parts.append(queries.format_table(node.name))

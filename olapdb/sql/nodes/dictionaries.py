@@ -37,7 +37,8 @@ class DictionaryClause(Node):
 class CreateDictionary(Statement):
     """CREATE DICTIONARY; a clause is None where it was not written.
 
-    `lifetime` is (MIN, MAX) in seconds, `range` the columns of RANGE(MIN … MAX …)."""
+    `lifetime` is (MIN, MAX) in seconds, `range` the columns of RANGE(MIN … MAX …). REPLACE DICTIONARY is OR REPLACE of
+    a dictionary that `must_exist`."""
 
     name: TableName
     attributes: tuple[DictionaryAttribute, ...]
@@ -50,3 +51,4 @@ class CreateDictionary(Statement):
     comment: str = ""
     if_not_exists: bool = False
     or_replace: bool = False
+    must_exist: bool = False

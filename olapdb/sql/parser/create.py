@@ -80,9 +80,12 @@ def parse_create(cursor: TokenCursor) -> nodes.Statement:
 
 
 def parse_replace(cursor: TokenCursor) -> nodes.Statement:
-    """Parse REPLACE TABLE, which is CREATE OR REPLACE TABLE of a table that must exist."""
+    """Parse REPLACE TABLE or DICTIONARY, which is CREATE OR REPLACE of one that must exist."""
     position = cursor.position()
     cursor.expect("REPLACE")
+    if cursor.take("DICTIONARY"):
+        created = dictionaries.parse_create_dictionary(cursor, True, position)
+        return replace(created, must_exist=True)
     temporary = bool(cursor.take_one_of("TEMPORARY", "TEMP"))
     if not cursor.take("TABLE"):
         raise cursor.refused(f"REPLACE {cursor.token.text.upper()}", "Use CREATE OR REPLACE.")

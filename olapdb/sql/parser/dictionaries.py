@@ -42,8 +42,7 @@ def parse_create_dictionary(
         raise cursor.refused("A UUID of one's own", "Leave it out: it is made.")
     clauses.refuse_on_cluster(cursor, creates=True)
     cursor.expect("(")
-    attributes = cursor.comma_separated(_parse_attribute)
-    cursor.expect(")")
+    attributes = _parse_attributes(cursor)
     parsed = _Clauses()
     while _parse_clause(cursor, parsed):
         pass
@@ -61,6 +60,15 @@ def parse_create_dictionary(
         or_replace,
         position=position,
     )
+
+
+def _parse_attributes(cursor: TokenCursor) -> tuple[nodes.DictionaryAttribute, ...]:
+    """Parse `a Type, b Type)`, at least one, with or without a comma behind the last."""
+    attributes = [_parse_attribute(cursor)]
+    while cursor.take(",") and cursor.key != ")":
+        attributes.append(_parse_attribute(cursor))
+    cursor.expect(")")
+    return tuple(attributes)
 
 
 def _parse_attribute(cursor: TokenCursor) -> nodes.DictionaryAttribute:

@@ -104,6 +104,9 @@ def _parse_show_create(cursor: TokenCursor, position: Position) -> Show:
     cursor.take("MATERIALIZED")
     if cursor.take("TEMPORARY", "TABLE") or cursor.take("TEMPORARY", "VIEW"):
         return Show("CREATE TEMPORARY TABLE", cursor.table_name(), position=position)
+    if cursor.key == "TEMPORARY" and cursor.is_name(1):
+        cursor.advance()
+        return Show("CREATE TEMPORARY TABLE", cursor.table_name(), position=position)
     kind = "TABLE"
     if cursor.key in ("TABLE", "VIEW", "DICTIONARY") and cursor.is_name(1):
         kind = cursor.advance().key

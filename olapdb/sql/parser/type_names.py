@@ -50,8 +50,17 @@ _QUOTED = re.compile(r"('(?:[^'\\]|\\.|'')*')", re.DOTALL)
 """A text in quotes, such as a value of an Enum."""
 
 
+_NO_ARGUMENTS = re.compile(
+    r"(?i)\b(u?int\d+|(?:big|medium|small|tiny)?int|integer)\s*\(\s*\d*\s*\)"
+    r"|\b(\w+)\s*\(\s*\)"
+)
+"""The width of an integer, as in INT(11), and empty brackets."""
+
+
 def _with_blanks(text: str) -> str:
-    """Return a piece of a type without quotes, with the blanks that ClickHouse writes."""
+    """Return a piece of a type without quotes, with the blanks that ClickHouse writes, and without the width of integers
+    and empty brackets, which it leaves out."""
+    text = _NO_ARGUMENTS.sub(r"\1\2", text)
     text = re.sub(r"\s*,\s*", ", ", re.sub(r"\s+", " ", text))
     return re.sub(r"\s*=\s*", " = ", re.sub(r"\s*\(\s*", "(", text)).replace(" )", ")")
 

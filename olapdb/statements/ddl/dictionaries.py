@@ -26,7 +26,7 @@ from olapdb.result import Result
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.sql.parser import parse_expression, parse_query
-from olapdb.statements.context import StatementContext, refuse_dependents
+from olapdb.statements.context import StatementContext, refuse_dependents, unknown_table
 from olapdb.statements.databases import require_own_database
 from olapdb.statements.ddl.attempts import commit_schema_change, retry_on_conflict
 from olapdb.statements.ddl.create import commit_object
@@ -87,13 +87,17 @@ def _create(
     existing = context.find(snapshot, statement.name)
     if existing is not None and statement.if_not_exists:
         return Result()
+    if existing is None and statement.must_exist:
+        raise unknown_table(snapshot, database, name).at(statement.name.position)
     _refuse_other(existing, statement)
     definition = _checked(statement)
     scope = replace(context, database=database).scope(snapshot)
     stored_scope = replace(scope, temporary=frozenset())  # no dictionary reads a session's tables
     query = qualify(_query_of(definition, database), stored_scope)
     named = nodes.TableName(name, database)
-    stored = replace(statement, name=named, if_not_exists=False, or_replace=False, comment="")
+    stored = replace(
+        statement, name=named, if_not_exists=False, or_replace=False, must_exist=False, comment=""
+    )
     view = View(
         id=str(uuid.uuid4()),
         database=database,

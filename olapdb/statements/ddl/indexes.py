@@ -285,10 +285,10 @@ def _check_text(definition: nodes.IndexDefinition, data_type: types.DataType) ->
     inner = types.plain(data_type)
     if isinstance(inner, types.Array):
         inner = types.plain(inner.inner)
-    if not isinstance(inner, types.String):
+    if not isinstance(inner, types.String | types.FixedString):
         raise IncorrectQuery(
             f"An index {definition.type.name} cannot be over {data_type}.",
-            hint="String can, and arrays of it.",
+            hint="String and FixedString can, and arrays of them.",
             position=definition.position,
         )
 

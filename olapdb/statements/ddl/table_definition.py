@@ -28,7 +28,7 @@ from olapdb.model.schema import Column, Engine, KeyItem, Table
 from olapdb.model.session_snapshot import TEMPORARY_DATABASE
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.expressions import ColumnRef, Expression, impure_calls, walk
-from olapdb.sql import nodes
+from olapdb.sql import nodes, trees
 from olapdb.sql.dictionary_functions import refuse_dictionaries
 from olapdb.sql.format import to_sql
 from olapdb.sql.formatter.definitions import declared_key
@@ -64,6 +64,8 @@ def build_table(
     is_old_allowed = context.settings.boolean(deprecated_engines.SETTING)
     storage = deprecated_engines.with_clauses(statement.storage, columns, allowed=is_old_allowed)
     engine = engine_of(storage, like, context.settings.text("default_table_engine"))
+    if like is not None and not statement.columns and not engine.is_merge_tree:
+        columns = tuple(replace(column, ttl="") for column in columns)  # rows of it do not expire
     sorting_key, primary_key, partition_key = _keys(storage, like, engine)
     table = Table(
         id=str(uuid.uuid4()),
@@ -160,6 +162,7 @@ def _check_sorting_item(text: str, table: Table, scope: BindScope, nullable_ok: 
     """Raise an error for an expression of ORDER BY that cannot be in a sorting key."""
     parsed = parse_expression(text)
     refuse_dictionaries(parsed, "a sorting key")
+    _refuse_subqueries(parsed, "sorting key")
     bound = bind_expression(parsed, table, scope)
     _check_key(text, bound, "sorting key", nullable_ok)
     is_column = isinstance(parsed, nodes.Identifier)  # an ALIAS may be a constant
@@ -174,10 +177,21 @@ def _check_partition_key(table: Table, scope: BindScope, nullable_ok: bool) -> N
     """Raise an error for a partition key that cannot be one."""
     parsed = parse_expression(table.partition_key)
     refuse_dictionaries(parsed, "a partition key")
+    _refuse_subqueries(parsed, "partition key")
     bound = bind_expression(parsed, table, scope)
     _check_key(table.partition_key, bound, "partition key", nullable_ok)
     if isinstance(types.plain(bound.type), types.Float):
         raise BadArguments(f"Partition key {table.partition_key} is a floating-point number.")
+
+
+def _refuse_subqueries(expression: nodes.Expression, what: str) -> None:
+    """Raise BadArguments if a key expression reads a query."""
+    if any(isinstance(node, nodes.Select | nodes.SetOperation) for node in trees.walk(expression)):
+        raise BadArguments(
+            f"The {what} contains a subquery.",
+            hint="A key is computed from the row's columns alone.",
+            position=expression.position,
+        )
 
 
 def _check_distinct(expressions: Sequence[str]) -> None:

@@ -42,6 +42,7 @@ def test_it_is_listed_and_described(connection: olapdb.Connection) -> None:
     assert rows(connection, "SHOW TEMPORARY TABLES") == [("ids",), ("v",)]
     assert rows(connection, "EXISTS TEMPORARY VIEW v") == [(1,)]
     assert rows(connection, "EXISTS VIEW v") == [(0,)]
+    assert "CREATE TEMPORARY TABLE ids" in str(rows(connection, "SHOW CREATE TEMPORARY ids"))
     assert rows(connection, "DESCRIBE v")[0][:2] == ("id", "UInt32")
     shown = str(rows(connection, "SHOW CREATE TEMPORARY VIEW v")[0][0])
     assert shown == (
