@@ -60,23 +60,22 @@ def inequality(
 
 
 def check(
-    join: sql.Join, keys: int, nearest: tuple[str, Expression, Expression] | None, algorithms: str
+    join: sql.Join, keys: int, nearest: tuple[str, Expression, Expression] | None
 ) -> tuple[str, Expression, Expression]:
-    """Return the inequality of an ASOF JOIN with `keys` equalities; `algorithms` is the setting join_algorithm.
+    """Return the inequality of an ASOF JOIN with `keys` equalities.
 
-    Raises InvalidJoinOnExpression without an inequality, BadTypeOfField where it compares neither numbers nor times,
-    and NotSupportedError without an equality, which ClickHouse's full_sorting_merge alone does without."""
+    Raises InvalidJoinOnExpression without an inequality, NotSupportedError without an equality,
+    BadTypeOfField where it compares neither numbers nor times."""
     if nearest is None:
         raise InvalidJoinOnExpression(
             "ASOF JOIN needs one inequality (<, <=, > or >=) between its sides.",
             hint="Write ON a.key = b.key AND a.time >= b.time.",
             position=join.position,
         )
-    if not keys and "full_sorting_merge" not in algorithms:
+    if not keys:
         raise NotSupportedError(
             "ASOF JOIN needs an equality between its sides.",
-            hint="Write ON a.key = b.key AND a.time >= b.time, or SET join_algorithm ="
-            " 'full_sorting_merge', which needs none.",
+            hint="Write ON a.key = b.key AND a.time >= b.time.",
             position=join.position,
         )
     for side in nearest[1:]:

@@ -355,11 +355,7 @@ class _JoinBinder:
     def _add_inequality(self) -> None:
         """Make the inequality of an ASOF JOIN its residual, with both sides of one type."""
         keys = sum(bool(columns_of(key)) for key in self.right.keys)
-        algorithms = self.context.text("join_algorithm")
-        operator, left, right = asof.check(self.join, keys, self.nearest, algorithms)
-        if not self.right.keys:  # all rows are of one key
-            one = constants.unsigned_byte(1)
-            self._add_key(one, one)
+        operator, left, right = asof.check(self.join, keys, self.nearest)
         left, right = self._of_one_type(left, right)
         environment = self.queries.scope.environment
         self.residual.append(asof.condition_of(operator, left, right, environment))
