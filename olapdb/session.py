@@ -128,6 +128,8 @@ class Session:
     def _dispatch(self, statement: nodes.Statement, context: StatementContext) -> Result:
         """Run USE and SET here, and any other statement by its handler. Raise ReadOnly if the session
         may not write and the statement would."""
+        if not isinstance(statement, nodes.Query) and isinstance(statement, nodes.WithSettings):
+            return self._dispatch(statement.statement, context.with_settings(statement.settings))
         statement, context = routed(statement, context)
         refuse_if_readonly(statement, context)
         statement = with_functions(statement, context)

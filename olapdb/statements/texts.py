@@ -37,6 +37,8 @@ def kind_of(statement: nodes.Statement) -> str:
     """Return the statement's kind for the query log, such as "Select"."""
     if isinstance(statement, nodes.Query):
         return "Select"
+    if isinstance(statement, nodes.WithSettings):
+        return kind_of(statement.statement)
     name = type(statement).__name__
     return KINDS.get(name, name)
 

@@ -67,6 +67,7 @@ if TYPE_CHECKING:
         SystemView,
         TransactionStatement,
         Use,
+        WithSettings,
     )
     from olapdb.sql.nodes.alter import (
         AddColumn,
@@ -149,6 +150,7 @@ _DEFERRED = {
         "SystemView",
         "TransactionStatement",
         "Use",
+        "WithSettings",
     ],
     "alter": [
         "AddColumn",

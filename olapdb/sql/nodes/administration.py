@@ -145,6 +145,15 @@ class ExistsObject(Statement):
 
 
 @dataclass(frozen=True, slots=True)
+class WithSettings(Statement):
+    """A statement without rows, such as DROP, with the SETTINGS and the FORMAT behind it."""
+
+    statement: Statement
+    settings: tuple[Setting, ...]
+    format: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Use(Statement):
     """USE database."""
 

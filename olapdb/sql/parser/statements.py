@@ -51,6 +51,10 @@ _REFUSED = {
 }
 
 
+_CHANGES = frozenset(
+    "ALTER ATTACH CREATE DELETE DETACH DROP EXCHANGE OPTIMIZE RENAME REPLACE TRUNCATE UNDROP UPDATE".split()
+)
+"""First words of statements without rows behind which SETTINGS and FORMAT may stand."""
 _OF_TRANSACTIONS = ("SAVEPOINT", "RELEASE", "ROLLBACK")
 """Words of libraries that expect transactions: their errors say why there are none."""
 
@@ -71,7 +75,8 @@ def parse_statement(cursor: TokenCursor) -> nodes.Statement:
     start, parse = cursor.at, _parser_of(key)
     if parse is not None:
         try:
-            return _parse_output(cursor, parse(cursor))
+            statement = _parse_output(cursor, parse(cursor))
+            return _with_settings(cursor, statement) if key in _CHANGES else statement
         except (SyntaxError, NotSupportedError) as error:
             if key not in _OF_TRANSACTIONS:
                 _refuse_bare_words(cursor, start, error)
@@ -154,6 +159,15 @@ def _parse_output(cursor: TokenCursor, statement: nodes.Statement) -> nodes.Stat
     return replace(statement, format=output)
 
 
+def _with_settings(cursor: TokenCursor, statement: nodes.Statement) -> nodes.Statement:
+    """Parse the SETTINGS and the FORMAT behind a statement without rows. FORMAT says nothing of it."""
+    position = cursor.position()
+    settings, output = queries.parse_output(cursor)
+    if not settings and output is None:
+        return statement
+    return nodes.WithSettings(statement, settings, output, position=position)
+
+
 def _query_inside(statement: nodes.Statement) -> nodes.Node | None:
     """Return the query or table that DESCRIBE or the statement that EXPLAIN is about; None for other statements."""
     if isinstance(statement, nodes.Explain):
@@ -201,6 +215,8 @@ def parse_explain(cursor: TokenCursor) -> nodes.Explain:
         explained: nodes.Statement = data.parse_explained_insert(cursor)
     else:
         explained = parse_statement(cursor)
+        if isinstance(explained, nodes.WithSettings):
+            explained = explained.statement
     cursor.leave()
     return nodes.Explain(kind, explained, settings, position=position)
 

@@ -246,14 +246,14 @@ def test_bounds_of_row_groups_are_looked_up_once(monkeypatch: pytest.MonkeyPatch
     """A second query with another constant compares the bounds that the first one collected."""
     table = numbers(10_000, 1000)
     asked: list[str] = []
-    bounds_of = PartReader.bounds_of
+    bounds_in_groups = PartReader.bounds_in_groups
 
-    def counted(reader: PartReader, name: str, group: int) -> object:
+    def counted(reader: PartReader, name: str) -> object:
         asked.append(name)
-        return bounds_of(reader, name, group)
+        return bounds_in_groups(reader, name)
 
-    monkeypatch.setattr(PartReader, "bounds_of", counted)
-    for low, calls in ((9_000, 10), (5_000, 0), (1_000, 0)):
+    monkeypatch.setattr(PartReader, "bounds_in_groups", counted)
+    for low, calls in ((9_000, 1), (5_000, 0), (1_000, 0)):
         asked.clear()
         where = call("greaterOrEquals", K, const(low, UINT64))
         found, _ = run_scan(table, table.scan("k", where=where))
