@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from olapdb.errors import ArgumentOutOfBound, BadArguments, NoCommonType
+from olapdb.errors import ArgumentOutOfBound, BadArguments, NoCommonType, TooLargeArray
 from olapdb.functions import scalar
 from olapdb.functions.arrays.construction import resolve_array, resolve_concatenation
 from olapdb.functions.arrays.type_rules import array_rule, same_type
@@ -205,16 +205,40 @@ def require_list_size(name: str, sizes: np.ndarray) -> None:
         raise ArgumentOutOfBound(f"A call to {name} would produce {elements:.0f} array elements.")
 
 
+_ARRAY_BYTES_MAX = 1_000_000_000
+"""The bytes of an array of arrayWithConstant; ClickHouse: max_array_size_in_columns_bytes."""
+
+
+def _element_bytes(elements: pa.Array) -> float:
+    """Return about how many bytes an element takes in ClickHouse: texts and arrays have 8 more than they hold."""
+    if not len(elements):
+        return 0.0
+    if pa.types.is_list(elements.type) or pa.types.is_map(elements.type):
+        inner = elements.flatten() if pa.types.is_list(elements.type) else elements.items
+        return 8 + _element_bytes(inner) * len(inner) / len(elements)
+    if pa.types.is_string(elements.type) or pa.types.is_large_string(elements.type):
+        return 8 + elements.get_total_buffer_size() / len(elements)
+    return elements.nbytes / len(elements)
+
+
 def _with_constant(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Resolve arrayWithConstant(n, value): an array of n times the value."""
     scalar.require(name, [plain(arguments[0].type)], Integer, "an integer")
     inner = plain_lc(arguments[1].type)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Repeat each value; a negative n gives an empty array."""
+        """Repeat each value. Raises TooLargeArray for a negative n, and for more than `_ARRAY_BYTES_MAX`."""
         constant = all(isinstance(v, pa.Scalar) for v in values)
         count, elements = (columns.as_array(v, 1 if constant else rows) for v in values)
-        counts = np.maximum(columns.numpy_values(count).astype(np.int64), 0)
+        counts = columns.numpy_values(count).astype(np.int64)
+        if (counts < 0).any():
+            raise TooLargeArray(f"The size of {name} cannot be negative, as {counts.min()} is.")
+        largest = float(counts.max(initial=0)) * _element_bytes(elements)
+        if largest > _ARRAY_BYTES_MAX:
+            raise TooLargeArray(
+                f"An array of {counts.max()} elements is too large: {largest:.0f} bytes,"
+                f" of which {name} makes at most {_ARRAY_BYTES_MAX}."
+            )
         require_list_size(name, counts)
         offsets = columns.offsets_from_counts(counts)
         lists = columns.lists_from(offsets, elements.take(from_numpy(columns.parents_of(offsets))))

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from olapdb.errors import DecimalOverflow, IllegalTypeOfArgument
 from olapdb.functions.aggregates import group_kernels
 from olapdb.functions.base import Argument
-from olapdb.functions.kernels import columns, decimal_width
+from olapdb.functions.kernels import columns, decimal_width, wide_numbers
 from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.kernels.supertypes import sum_type
 from olapdb.functions.scalar import Invocation, ScalarDefinition, define, illegal
@@ -26,11 +26,13 @@ from olapdb.types import (
     Date,
     Date32,
     DateTime,
+    DateTime64,
     Decimal,
     Float,
     Integer,
     WideNumber,
     is_nullable,
+    wide_number,
 )
 from olapdb.types.arrow_values import from_numpy
 
@@ -85,6 +87,9 @@ def _running_sum_from_zero(arrays: list[pa.Array], call: Invocation) -> pa.Array
     assert isinstance(result, Array)
     wide = result.inner.arrow
     offsets, elements = columns.elements_of(arrays[0])
+    if isinstance(result.inner, WideNumber):
+        sums_of_wide = _wide_sums_from_zero(wide_numbers.limbs_of(elements), offsets)
+        return columns.lists_from(offsets, wide_numbers.column_of(sums_of_wide, result.inner))
     values = elements.cast(wide)
     zero = default_value(result.inner)
     lengths = np.diff(offsets)
@@ -104,6 +109,19 @@ def _running_sum_from_zero(arrays: list[pa.Array], call: Invocation) -> pa.Array
         return columns.lists_from(offsets, values)
     order = np.argsort(np.concatenate(rows))
     return columns.lists_from(offsets, pa.concat_arrays(sums).take(from_numpy(order)))
+
+
+def _wide_sums_from_zero(limbs: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Return running sums of numbers of up to 256 bits as limbs, set to zero where they would be negative; one step
+    for each position, as in `_running_sum_from_zero`."""
+    sums = limbs.copy()
+    lengths = np.diff(offsets)
+    for position in range(int(lengths.max(initial=0))):
+        rows = offsets[np.flatnonzero(lengths > position)] + position
+        if position:
+            sums[rows] = wide_numbers.added(sums[rows - 1], limbs[rows])
+        sums[rows[wide_numbers.is_negative(sums[rows])]] = 0
+    return sums
 
 
 def _running_floats(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
@@ -161,13 +179,15 @@ def _difference_rule(
         case Float():
             return Array(FLOAT64)
         case WideNumber():
-            pass  # refused below
+            return Array(wide_number(inner.bits, signed=True))
         case Decimal():
             return Array(inner)
-        case Date() | Date32():
+        case Date():
             return Array(INT32)
-        case DateTime():
+        case Date32() | DateTime():
             return Array(INT64)
+        case DateTime64():
+            return Array(Decimal(18, inner.precision))
     raise illegal(name, types[0], "an Array of numbers or times")
 
 
@@ -182,16 +202,26 @@ def _difference(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     wide = result.inner.arrow
     first = np.zeros(len(elements), bool)
     first[offsets[:-1][np.diff(offsets) > 0]] = True
-    if pa.types.is_decimal(wide):
+    if isinstance(result.inner, WideNumber):
+        limbs = wide_numbers.limbs_of(elements)
+        before = limbs[np.arange(len(limbs)) - ~first]
+        differences = wide_numbers.added(limbs, wide_numbers.negated(before))
+        return columns.lists_from(offsets, wide_numbers.column_of(differences, result.inner))
+    if pa.types.is_decimal(wide) and pa.types.is_decimal(elements.type):
         before = elements.take(from_numpy(np.arange(len(elements)) - ~first))
         differences = decimal_width.decimal_within_bits(pc.subtract(elements, before), wide)
         if differences is None:
             raise DecimalOverflow(f"A difference of two elements does not fit {result.inner}.")
         return columns.lists_from(offsets, differences)
-    values = columns.numpy_values(elements).astype(columns.dtype_of(wide))
+    ticks = pa.int64() if pa.types.is_decimal(wide) else wide
+    values = columns.numpy_values(elements).astype(columns.dtype_of(ticks))
     with np.errstate(over="ignore", invalid="ignore"):
         numbers = np.diff(values, prepend=values[:1])
     numbers[first] = 0
+    if pa.types.is_decimal(wide):  # of times with digits of a second
+        unscaled = wide_numbers.limbs_of(from_numpy(numbers))[:, : wide.byte_width // 8]
+        data = pa.py_buffer(np.ascontiguousarray(unscaled))
+        return columns.lists_from(offsets, pa.Array.from_buffers(wide, len(numbers), [None, data]))
     return columns.lists_from(offsets, columns.from_values(numbers, wide))
 
 

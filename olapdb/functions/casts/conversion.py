@@ -19,7 +19,14 @@ from olapdb.functions.casts.conversion_targets import (
 )
 from olapdb.functions.datetime.row_zones import by_row_zone
 from olapdb.functions.kernels.supertypes import IN_DICTIONARIES
-from olapdb.functions.scalar import ScalarDefinition, constant_text, constant_zone, custom, illegal
+from olapdb.functions.scalar import (
+    ScalarDefinition,
+    constant_integer,
+    constant_text,
+    constant_zone,
+    custom,
+    illegal,
+)
 
 
 def _plain_conversion(
@@ -29,25 +36,46 @@ def _plain_conversion(
     convert."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call to the conversion's target type; a toDate with a zone goes to `_date_in_zone`."""
+        """Resolve the call to the conversion's target type; a date with a zone goes to `_date_in_zone`, a time with
+        digits to `_with_digits`."""
+        if name == "toDateTime" and len(arguments) > 1:
+            second = types.plain(arguments[1].type)
+            if len(arguments) == 3 or isinstance(second, types.Integer):
+                return _with_digits(name, arguments)
         target = conversion.target(name, arguments)
-        if len(arguments) == 2 and name == "toDate":
-            return _date_in_zone(name, arguments)
+        if len(arguments) == 2 and name in _DATES:
+            return _date_in_zone(name, target, arguments)
         return converted_call(name, target, arguments)
 
     return resolve
 
 
-def _date_in_zone(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve toDate(x, zone): the date of a DateTime in the zone. For other types of x the zone does not count."""
-    zone = constant_zone(name, arguments, 1)
+_DATES = ("toDate", "toDate32")
+"""Conversions that take a zone, in which they read a time."""
+
+
+def _with_digits(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve toDateTime(x, digits[, zone]), which is a DateTime64 unless there are no digits of a second."""
+    digits = constant_integer(name, arguments, 1, "the digits of a second")
+    if not digits:
+        without = (arguments[0], *arguments[2:])
+        return converted_call(name, CONVERSIONS["toDateTime"].target(name, without), without)
+    target = CONVERSIONS["toDateTime64"].target(name, arguments)
+    return converted_call(name, target, arguments)
+
+
+def _date_in_zone(name: str, target: types.DataType, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve toDate(x, zone) or toDate32(x, zone): the date of a DateTime in the zone. For other types of x the
+    zone does not count."""
     source = arguments[0].type
     inner = types.plain(source)
     if not isinstance(inner, types.DateTime | types.DateTime64):
-        return converted_call(name, types.DATE, arguments)
+        constant_text(name, arguments, 1, "the time zone")
+        return converted_call(name, target, arguments)
+    zone = constant_zone(name, arguments, 1)
     zoned = replace(inner, zone=zone)
     shown = types.Nullable(zoned) if types.is_nullable(source) else zoned
-    call = converted_call(name, types.DATE, [Argument(shown)])
+    call = converted_call(name, target, [Argument(shown)])
     return ScalarCall(name, call.type, lambda v, r, e: call.kernel([rezoned(v[0], zoned)], r, e))
 
 
@@ -115,6 +143,10 @@ def _to_low_cardinality(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     return ScalarCall(name, result, lambda v, r, e: v[0])
 
 
+_EXTRA_MAX = {"toDate32": 1, "toDateTime": 2}
+"""Arguments after the first of conversions whose forms OrNull, OrZero and OrDefault take fewer."""
+
+
 def _definitions() -> tuple[ScalarDefinition, ...]:
     """Return the definitions of all conversions in `CONVERSIONS`, with the suffixes …OrNull, …OrZero and …OrDefault,
     and of toInterval…."""
@@ -126,7 +158,7 @@ def _definitions() -> tuple[ScalarDefinition, ...]:
             custom(
                 name,
                 _plain_conversion(conversion),
-                count=(1 + low, 1 + high),
+                count=(1 + low, 1 + _EXTRA_MAX.get(name, high)),
                 aliases=("DATE",) if name == "toDate" else (),
                 insensitive=insensitive,
             )

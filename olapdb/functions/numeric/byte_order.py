@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from olapdb.errors import NotSupportedError
 from olapdb.functions.base import Argument
-from olapdb.functions.kernels import columns
+from olapdb.functions.kernels import columns, wide_numbers
 from olapdb.functions.numeric.bits import bit_rule
 from olapdb.functions.scalar import Invocation, Kernel, ScalarDefinition, define, require
 from olapdb.types import DataType, Float, Integer, WideNumber
@@ -19,7 +19,7 @@ def _first_type(name: str, types: tuple[DataType, ...], arguments: Sequence[Argu
     """Return the type of the first argument; raise IllegalTypeOfArgument unless all are integers."""
     if isinstance(types[0], Float):
         raise NotSupportedError(f"{name} is not there for {types[0]}, only for integers.")
-    require(name, types, Integer, "an integer")
+    require(name, types, (Integer, WideNumber), "an integer")
     return types[0]
 
 
@@ -53,7 +53,12 @@ def _rotated(*, left: bool) -> Kernel:
 
 
 def _swapped(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    """Return integers with their bytes in reverse order."""
+    """Return integers with their bytes in reverse order. Raises DecimalOverflow for a UInt256 that no column can
+    hold."""
+    if isinstance(call.result, WideNumber):
+        words = wide_numbers.limbs_of(arrays[0])[:, : call.result.bits // 64]
+        reversed_words = np.ascontiguousarray(words[:, ::-1]).byteswap()
+        return wide_numbers.column_of(wide_numbers.extended(reversed_words), call.result)
     return columns.from_values(columns.numpy_values(arrays[0]).byteswap(), call.result.arrow)
 
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from olapdb.errors import BadArguments, IncorrectData
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument
-from olapdb.functions.kernels import brain_floats, columns
+from olapdb.functions.kernels import brain_floats, columns, wide_numbers
 from olapdb.functions.kernels.by_value import define_by_value
 from olapdb.functions.strings import byte_codes, rendering
 from olapdb.functions.strings.arguments import TEXT_TYPES, text_rule
@@ -31,6 +31,7 @@ from olapdb.types import (
     Decimal,
     Float,
     Integer,
+    WideNumber,
     plain,
 )
 
@@ -192,7 +193,7 @@ def _mask_rule(result: Callable[[DataType], DataType]) -> scalar.TypeRule:
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
         """Return the result's type; raise IllegalTypeOfArgument unless the argument is an
         integer."""
-        scalar.require(name, types, Integer, "an integer")
+        scalar.require(name, types, (Integer, WideNumber), "an integer")
         return result(plain(types[0]))
 
     return rule
@@ -200,18 +201,26 @@ def _mask_rule(result: Callable[[DataType], DataType]) -> scalar.TypeRule:
 
 def _set_bits(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     """Return the offsets of each integer's set bits, and their positions from the lowest."""
-    values = columns.numpy_values(array)
-    raw = np.ascontiguousarray(values).view(np.uint8)
-    bits = np.unpackbits(raw, bitorder="little").reshape(len(values), values.itemsize * 8)
-    rows, positions = np.nonzero(bits)
-    return columns.offsets_from_counts(np.bincount(rows, minlength=len(values))), positions
+    if pa.types.is_decimal(array.type):  # 128 or 256 bits
+        words = wide_numbers.limbs_of(array)[:, : array.type.byte_width // 8]
+    else:
+        words = columns.numpy_values(array).reshape(-1, 1)
+    raw = np.ascontiguousarray(words).view(np.uint8)
+    rows, positions = np.nonzero(np.unpackbits(raw, axis=1, bitorder="little"))
+    return columns.offsets_from_counts(np.bincount(rows, minlength=len(words))), positions
 
 
 def _mask_to_array(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     """Return the powers of two that make up each integer."""
     offsets, positions = _set_bits(arrays[0])
-    powers = np.uint64(1) << positions.astype(np.uint64)
     assert isinstance(call.result, Array)
+    if isinstance(call.result.inner, WideNumber):
+        limbs = np.zeros((len(positions), wide_numbers.LIMBS), np.uint64)
+        limbs[np.arange(len(positions)), positions // 64] = np.uint64(1) << (positions % 64).astype(
+            np.uint64
+        )
+        return columns.lists_from(offsets, wide_numbers.column_of(limbs, call.result.inner))
+    powers = np.uint64(1) << positions.astype(np.uint64)
     return columns.lists_from(offsets, columns.from_values(powers, call.result.inner.arrow))
 
 
@@ -219,7 +228,7 @@ def _mask_to_list(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     """Return the powers of two that make up each integer, joined by commas."""
     offsets, positions = _set_bits(arrays[0])
     kind = plain(call.types[0])
-    assert isinstance(kind, Integer)
+    assert isinstance(kind, Integer | WideNumber)
     powers = [1 << bit for bit in range(kind.bits)]
     if kind.signed:
         powers[-1] = -powers[-1]

@@ -98,11 +98,20 @@ def _with_special_letters(
     change: Callable[[pa.Array], pa.Array], letters: str, exact: Callable[[str], str]
 ) -> Callable[[pa.Array], pa.Array]:
     """Return a function of texts that applies `change`, and `exact` to each distinct text that has any of the
-    special `letters`."""
+    special `letters`. Bytes that are not UTF-8 stay as they are."""
+
+    def of_bytes(text: bytes) -> bytes:
+        """Apply `exact` to what is UTF-8 in a text."""
+        return exact(text.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
     def changed(texts: pa.Array) -> pa.Array:
         """Apply `change` to all texts, then `exact` to those with special letters."""
-        simple = change(texts)
+        try:
+            simple = change(texts)
+        except pa.ArrowInvalid:  # some are not UTF-8
+            encoded = texts.cast(pa.binary()).dictionary_encode()
+            values = pa.array([of_bytes(t) for t in encoded.dictionary.to_pylist()], pa.binary())
+            return values.take(encoded.indices).view(texts.type)
         special = pc.match_substring_regex(texts, pattern=letters)
         if not pc.any(special).as_py():
             return simple

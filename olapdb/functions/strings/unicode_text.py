@@ -68,12 +68,14 @@ def _folded_form(text: str) -> str:
 def _initials(text: str) -> str:
     """Return the text with the first letter of each word in upper case and its other letters in lower case.
 
-    Words are made of letters and digits. A sigma at a word's end is written as any other."""
+    Words are made of letters and digits. A sigma at a word's end is written as any other, and a letter whose capital
+    is several letters stays."""
 
     def cased(match: re.Match[str]) -> str:
         """Return a word with its first letter as a capital."""
         word = match.group(0)
-        return word[:1].upper() + word[1:].replace("Σ", "σ").lower()
+        capital = word[:1].upper()
+        return (capital if len(capital) == 1 else word[:1]) + word[1:].replace("Σ", "σ").lower()
 
     return re.sub(r"[^\W_]+", cased, text)
 

@@ -343,4 +343,5 @@ __all__ = [
     "ValuesData",
     "WindowSpec",
     "WithItem",
+    "WithSettings",
 ]

@@ -52,7 +52,21 @@ _REFUSED = {
 
 
 _CHANGES = frozenset(
-    "ALTER ATTACH CREATE DELETE DETACH DROP EXCHANGE OPTIMIZE RENAME REPLACE TRUNCATE UNDROP UPDATE".split()
+    [
+        "ALTER",
+        "ATTACH",
+        "CREATE",
+        "DELETE",
+        "DETACH",
+        "DROP",
+        "EXCHANGE",
+        "OPTIMIZE",
+        "RENAME",
+        "REPLACE",
+        "TRUNCATE",
+        "UNDROP",
+        "UPDATE",
+    ]
 )
 """First words of statements without rows behind which SETTINGS and FORMAT may stand."""
 _OF_TRANSACTIONS = ("SAVEPOINT", "RELEASE", "ROLLBACK")

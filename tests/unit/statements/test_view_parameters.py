@@ -56,7 +56,7 @@ def test_a_star_shows_the_columns_that_the_table_has(connection: Connection) -> 
         ("SELECT * FROM v", errors.UnknownQueryParameter),
         ("SELECT * FROM v(p = 1, q = 2)", errors.BadArguments),
         ("SELECT * FROM v(p = 1, p = 2)", errors.BadArguments),
-        ("SELECT * FROM v(p = (SELECT 1))", errors.NotSupportedError),
+        ("SELECT v.* FROM numbers(2) AS n, v(p = n.number)", errors.UnknownIdentifier),
         ("SELECT * FROM default.missing(p = 1)", errors.UnknownFunction),
         ("CREATE VIEW c (k UInt8) AS SELECT {k:UInt8} AS k", errors.NotSupportedError),
     ],
