@@ -30,7 +30,7 @@ WITHOUT_STORAGE = ("default", "optimizer")
 _MERGE_TREE = re.compile(r"^CREATE TABLE\b.*\bENGINE\s*=\s*\w*MergeTree", re.DOTALL)
 
 
-def tested(records: Iterable[Record]) -> tuple[str, ...]:
+def configurations_of(records: Iterable[Record]) -> tuple[str, ...]:
     """Return the configurations under which the records of a file are tested."""
     if any(record.kind == "statement" for record in records):
         return TESTED

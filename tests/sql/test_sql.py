@@ -12,7 +12,7 @@ import olapdb
 from olapdb.functions import display
 from olapdb.types import DataType
 from tests.harness.oracle import Oracle
-from tests.sql.configurations import KERNELS_OFF, Warehouse, tested
+from tests.sql.configurations import KERNELS_OFF, Warehouse, configurations_of
 from tests.sql.logic import Record, answer_lines, read_records, sorted_rows
 from tests.sql.record import FILES, Asked, answered
 
@@ -63,7 +63,7 @@ def difference(record: Record, warehouse: Warehouse) -> str:
     [
         pytest.param(path, configuration, id=f"{path.stem}-{configuration}")
         for path in FILES
-        for configuration in tested(read_records(path))
+        for configuration in configurations_of(read_records(path))
     ],
 )
 def test_answers(path: Path, configuration: str, tmp_path: Path) -> None:

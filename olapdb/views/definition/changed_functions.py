@@ -105,12 +105,17 @@ _CHANGED: tuple[tuple[int, Concerns, tuple[str, ...]], ...] = (
     (5, _skips_hours, tuple(f"change{u}" for u in ("Hour", "Minute", "Second", "Day", "Month"))),
     (5, _skips_hours, ("changeYear", "makeDateTime", "YYYYMMDDhhmmssToDateTime", *_PARSING)),
     (8, _any, ("makeDateTime", "makeDateTime64", "printf", "formatReadableTimeDelta")),
-    (8, _any, ("firstNonDefault",)),
+    (8, _any, ("firstNonDefault", "widthBucket", "initcapUTF8", "overlay", "overlayUTF8")),
+    (8, _any, ("decodeHTMLComponent", "decodeXMLComponent")),
+    (8, _any, ("arrayWithConstant", "arrayDifference")),
+    (8, _of_types(Float), ("least", "greatest")),
+    (8, _constant_with("S"), ("formatDateTimeInJodaSyntax",)),
+    (8, _constant_with("zzzz"), ("formatDateTimeInJodaSyntax",)),
     (8, _of_types(DateTime64), ("age",)),
     (8, _counts_seconds, (*_MINUTES, "toStartOfInterval", "dateTrunc")),
 )
 """(rules since which a function has other answers, for which calls, functions)."""
-_AGGREGATES: Mapping[str, int] = MappingProxyType({"entropy": 5})
+_AGGREGATES: Mapping[str, int] = MappingProxyType({"entropy": 5, "quantileTiming": 8, "sumMap": 8})
 """Aggregates whose results changed, by the rules since which they did."""
 
 
