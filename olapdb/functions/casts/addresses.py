@@ -118,6 +118,6 @@ def _unsupported(source: types.DataType, target: types.DataType) -> errors.Error
     """Return the error about two types without a conversion."""
     if isinstance(source, types.Array | types.Tuple | types.Map):
         return errors.IllegalConversion(f"Conversion from {source} to {target} is not supported.")
-    if isinstance(target, types.Decimal):
+    if isinstance(target, types.Decimal) and not isinstance(target, types.WideNumber):
         return errors.CannotConvertType(f"Conversion from {source} to {target} is not supported.")
     return errors.NotSupportedError(f"Conversion from {source} to {target} is not supported.")
