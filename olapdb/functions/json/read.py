@@ -239,7 +239,10 @@ class ValueReader:
         dates and UUIDs from texts, times from texts and integers."""
         texts, string, number, _, _ = self._words(tokens)
         if isinstance(data_type, types.Decimal | types.Enum):
-            texts = number_texts(texts, self.environment) if number.any() else texts
+            rows = np.flatnonzero(number)
+            if len(rows):  # a text keeps digits that a Float64 has not
+                read_numbers = number_texts(texts.take(pa.array(rows)), self.environment)
+                texts = columns.replaced_rows(texts, rows, read_numbers)
             return self._cast(texts, string | number, data_type)
         read, converted = self._cast(texts, string, data_type)
         rows = np.flatnonzero(number)
