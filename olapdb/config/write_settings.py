@@ -43,6 +43,12 @@ WRITE_DEFINITIONS = (
         "Whether OPTIMIZE without FINAL fails where there is nothing to merge.",
     ),
     SettingDefinition(
+        "max_table_size_to_drop",
+        50_000_000_000,
+        "The most bytes of a table that DROP and TRUNCATE remove, 0 for any; no limit unless it is set.",
+        minimum=0,
+    ),
+    SettingDefinition(
         "data_type_default_nullable",
         False,
         "Columns of CREATE TABLE are Nullable unless said otherwise.",

@@ -41,6 +41,12 @@ class TableNotEmpty(ProgrammingError, name="TABLE_NOT_EMPTY", code=705):
     """A table that must be empty, but has rows."""
 
 
+class TableTooLargeToDrop(
+    ProgrammingError, name="TABLE_SIZE_EXCEEDS_MAX_DROP_SIZE_LIMIT", code=359
+):
+    """A table with more bytes than max_table_size_to_drop lets DROP or TRUNCATE remove."""
+
+
 class IncorrectDictionaryDefinition(
     ProgrammingError, name="INCORRECT_DICTIONARY_DEFINITION", code=489
 ):

@@ -14,6 +14,7 @@ from olapdb.errors import (
     NotSupportedError,
     Position,
     TableNotEmpty,
+    TableTooLargeToDrop,
 )
 from olapdb.model.changes import Change, DropDatabase, DropObject
 from olapdb.model.detached import is_hidden, own_names
@@ -69,6 +70,7 @@ def _drop(statement: nodes.Drop, context: StatementContext) -> None:
 
 
 _DROPPED_TOGETHER = ("TABLE", "VIEW", "DICTIONARY")
+_LARGEST = "max_table_size_to_drop"
 
 
 def _drop_object(
@@ -93,11 +95,29 @@ def _drop_object(
         publish(drop_refreshable(snapshot, item), context.origin("DROP VIEW"))
         return
     refuse_dependents(snapshot, item, "drop")
+    refuse_if_large(item, context, snapshot, name.position)
     if isinstance(item, MaterializedView):
         drop_view(context.origin(), item.id)
         return
     change = DropObject(item.id, recoverable=not statement.sync)
     commit_schema_change(context, f"DROP {statement.kind}", requirements, [change])
+
+
+def refuse_if_large(
+    item: SchemaObject, context: StatementContext, snapshot: Snapshot, position: Position | None
+) -> None:
+    """Raise TableTooLargeToDrop for a table with more bytes than the setting max_table_size_to_drop allows, where that
+    was set. A dropped table can be recovered, so nothing is refused by default."""
+    if _LARGEST not in context.settings.changed or not isinstance(item, Table):
+        return
+    limit = context.settings.integer(_LARGEST)
+    size = sum(part.bytes for part in snapshot.parts(item.id))
+    if limit and size > limit:
+        raise TableTooLargeToDrop(
+            f"{item.database}.{item.name} has {size} bytes, more than {_LARGEST} = {limit}.",
+            hint=f"SET {_LARGEST} = 0 allows it.",
+            position=position,
+        )
 
 
 def _named_object(
@@ -140,6 +160,8 @@ def _drop_together(statement: nodes.Drop, context: StatementContext, snapshot: S
         )
     named = [_named_object(statement, name, context, snapshot) for name in statement.names]
     items = list({item.id: item for item in named if item is not None}.values())
+    for item in items:
+        refuse_if_large(item, context, snapshot, statement.position)
     views = [item for item in items if isinstance(item, MaterializedView)]
     draft = CommitDraft()
     for view in sorted(views, key=lambda view: bool(view.standing)):

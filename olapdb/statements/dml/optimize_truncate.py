@@ -30,7 +30,7 @@ from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext
 from olapdb.statements.databases import require_database
 from olapdb.statements.ddl import dictionaries, refreshable_views
-from olapdb.statements.ddl.drop import drop_all
+from olapdb.statements.ddl.drop import drop_all, refuse_if_large
 from olapdb.statements.dml.mutations import deduplicate, deduplication_columns
 from olapdb.statements.dml.partitions import find_partition
 from olapdb.statements.dml.quarantine import quarantine
@@ -66,6 +66,7 @@ def truncate(statement: nodes.Truncate, context: StatementContext) -> Result:
     if statement.if_exists and context.find(snapshot, statement.table) is None:
         return Result()
     table = context.require_table(snapshot, statement.table, "TRUNCATE")
+    refuse_if_large(table, context, snapshot, statement.table.position)
     result = truncate_table(
         context.origin("TRUNCATE"),
         [table.id],
