@@ -70,7 +70,7 @@ def test_engine_and_clauses_are_arguments_of_the_table(engine):
         sa.Column("n", ClickHouseType("UInt64"), nullable=False),
         sa.Column("m", ClickHouseType("Map(String, UInt8)")),
         olapdb_engine="SummingMergeTree(n)",
-        olapdb_order_by=["day", sa.text("intHash32(n)")],
+        olapdb_order_by=["day", sa.text("intHash32(toUInt32(day))")],
         olapdb_partition_by="toYYYYMM(day)",
         olapdb_ttl="day + INTERVAL 1 YEAR",
         olapdb_settings={"index_granularity": 4096},
@@ -82,7 +82,7 @@ def test_engine_and_clauses_are_arguments_of_the_table(engine):
     assert "`n` UInt64" in shown
     assert "`m` Map(String, UInt8)" in shown
     assert "ENGINE = SummingMergeTree(n)\nPARTITION BY toYYYYMM(day)" in shown
-    assert "ORDER BY (day, intHash32(n))\nTTL day + toIntervalYear(1)" in shown
+    assert "ORDER BY (day, intHash32(toUInt32(day)))\nTTL day + toIntervalYear(1)" in shown
     assert "index_granularity = 4096" in shown
 
 
