@@ -20,8 +20,8 @@ _PARENTHESES = re.compile(r"\([^()]*\)")
 
 
 class Asked:
-    """A ClickHouse in a database of its own. The end of the `with` drops it, temporary tables and functions too: they
-    would stand before the tables of the next file, as one process answers for all."""
+    """A ClickHouse in a database of its own. The end of the `with` drops it, temporary tables and functions too, and
+    takes back settings: they would be those of the next file, as one process answers for all."""
 
     def __init__(self, oracle: Oracle, name: str) -> None:
         self._oracle = oracle
@@ -30,6 +30,7 @@ class Asked:
     def __enter__(self) -> Oracle:
         self._oracle.execute(f"CREATE DATABASE {self._name} ENGINE = Atomic")
         self._oracle.execute(f"USE {self._name}")
+        self._changed = self._changed_settings()
         return self._oracle
 
     def __exit__(self, *_: object) -> None:
@@ -41,6 +42,15 @@ class Asked:
         )
         for kind, name in left.rows:
             self._oracle.execute(f"DROP {kind} `{name}`")
+        for name in self._changed_settings() - self._changed:
+            self._oracle.execute(f"SET {name} = DEFAULT")
+
+    def _changed_settings(self) -> set[str | None]:
+        """Return the names of the session's settings that have other values than ClickHouse's."""
+        return {
+            name
+            for (name,) in self._oracle.query("SELECT name FROM system.settings WHERE changed").rows
+        }
 
 
 def answered(record: Record, oracle: Oracle) -> Record:

@@ -12,7 +12,7 @@ from olapdb.engine.combine import summed_columns
 from olapdb.engine.layout import TableLayout
 from olapdb.engine.summing_maps import nested_maps
 from olapdb.functions import resolve_aggregate
-from olapdb.functions.aggregates.combinators import Combinator, If
+from olapdb.functions.aggregates.combinators import Combinator, If, Merge
 from olapdb.lineage.sorting_key import key_columns
 from olapdb.model.schema import Column, Table
 from olapdb.plan import nodes
@@ -78,9 +78,10 @@ def commutes(node: nodes.Node, call: AggregateCall, table: Table) -> bool:
 
 
 def _is_conditional(call: AggregateCall) -> bool:
-    """Return whether the aggregate is an -If, whose last argument is a condition."""
+    """Return whether the aggregate is an -If, whose last argument is a condition. countIfMerge is none: it takes the
+    states of one."""
     function = call.aggregate
-    while isinstance(function, Combinator):
+    while isinstance(function, Combinator) and not isinstance(function, Merge):
         if isinstance(function, If):
             return True
         function = function.inner
