@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from olapdb.errors import ArgumentOutOfBound, BadArguments, NoCommonType, TooLargeArray
 from olapdb.functions import scalar
@@ -217,8 +218,9 @@ def _element_bytes(elements: pa.Array) -> float:
         inner = elements.flatten() if pa.types.is_list(elements.type) else elements.items
         return 8 + _element_bytes(inner) * len(inner) / len(elements)
     if pa.types.is_string(elements.type) or pa.types.is_large_string(elements.type):
-        return 8 + elements.get_total_buffer_size() / len(elements)
-    return elements.nbytes / len(elements)
+        length = pc.sum(pc.binary_length(elements)).as_py() or 0
+        return 8 + float(length) / len(elements)
+    return float(elements.nbytes) / len(elements)
 
 
 def _with_constant(name: str, arguments: Sequence[Argument]) -> ScalarCall:

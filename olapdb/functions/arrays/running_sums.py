@@ -204,9 +204,9 @@ def _difference(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     first[offsets[:-1][np.diff(offsets) > 0]] = True
     if isinstance(result.inner, WideNumber):
         limbs = wide_numbers.limbs_of(elements)
-        before = limbs[np.arange(len(limbs)) - ~first]
-        differences = wide_numbers.added(limbs, wide_numbers.negated(before))
-        return columns.lists_from(offsets, wide_numbers.column_of(differences, result.inner))
+        earlier = limbs[np.arange(len(limbs)) - ~first]
+        exact = wide_numbers.added(limbs, wide_numbers.negated(earlier))
+        return columns.lists_from(offsets, wide_numbers.column_of(exact, result.inner))
     if pa.types.is_decimal(wide) and pa.types.is_decimal(elements.type):
         before = elements.take(from_numpy(np.arange(len(elements)) - ~first))
         differences = decimal_width.decimal_within_bits(pc.subtract(elements, before), wide)
