@@ -34,7 +34,7 @@ class EncodedChunk:
     least: int
     greatest: int
     has_nan: bool
-    """Whether a float is no number; such floats are in no range."""
+    """True if a value is NaN, which the range leaves out."""
 
 
 def knows_numbers(arrow: pa.DataType) -> bool:

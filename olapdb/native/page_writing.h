@@ -14,7 +14,7 @@ enum { PAGE_HEADER_BYTES = 64 };
 enum { BLOCK_VALUES = 128, MINIBLOCK_VALUES = 32, MINIBLOCKS = 4, REPEATS_MIN = 16 };
 
 /* What a kernel tells of the pages of a column in a row group. Of numbers `least` and `greatest` are the bits, of texts
- * the rows. `has_nan` says whether a float is none. */
+ * the rows. `has_nan` is 1 if a value is NaN. */
 typedef struct {
     int64_t bytes, dictionary_bytes, page_bytes, nulls, encoding, has_range, least, greatest, has_nan;
 } PageFacts;

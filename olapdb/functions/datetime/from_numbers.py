@@ -92,7 +92,6 @@ def _as_times(
     assert isinstance(result, DateTime | DateTime64)
     seconds, exists = _times(parts, result, call.environment.zone)
     exists &= (parts[0] >= _FIRST_YEAR64) | isinstance(result, DateTime)
-    exists &= (parts[3] >= 0) & (parts[4] >= 0) & (parts[5] >= 0)
     if isinstance(result, DateTime):
         seconds = np.where(exists, np.clip(seconds, 0, calendar.DATETIME_MAX), 0)
         return columns.from_values(seconds, result.arrow)

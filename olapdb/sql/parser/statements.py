@@ -82,6 +82,13 @@ def _names_a_disk(cursor: TokenCursor) -> bool:
 
 def parse_statement(cursor: TokenCursor) -> nodes.Statement:
     """Parse one statement, up to the end of the tokens or a semicolon, which stays next."""
+    changes = cursor.key in _CHANGES
+    statement = _parse_unwrapped(cursor)
+    return _with_settings(cursor, statement) if changes else statement
+
+
+def _parse_unwrapped(cursor: TokenCursor) -> nodes.Statement:
+    """Parse one statement. SETTINGS and FORMAT behind one without rows stay next: behind EXPLAIN they are its own."""
     access.refuse_access_management(cursor)
     key = cursor.key
     if key in ("SELECT", "WITH", "FROM") or query_follows(cursor):
@@ -89,8 +96,7 @@ def parse_statement(cursor: TokenCursor) -> nodes.Statement:
     start, parse = cursor.at, _parser_of(key)
     if parse is not None:
         try:
-            statement = _parse_output(cursor, parse(cursor))
-            return _with_settings(cursor, statement) if key in _CHANGES else statement
+            return _parse_output(cursor, parse(cursor))
         except (SyntaxError, NotSupportedError) as error:
             if key not in _OF_TRANSACTIONS:
                 _refuse_bare_words(cursor, start, error)
@@ -228,9 +234,7 @@ def parse_explain(cursor: TokenCursor) -> nodes.Explain:
     if kind == "AST" and cursor.key == "INSERT":
         explained: nodes.Statement = data.parse_explained_insert(cursor)
     else:
-        explained = parse_statement(cursor)
-        if isinstance(explained, nodes.WithSettings):
-            explained = explained.statement
+        explained = _parse_unwrapped(cursor)
     cursor.leave()
     return nodes.Explain(kind, explained, settings, position=position)
 

@@ -120,6 +120,14 @@ def refuse_if_large(
         )
 
 
+def refuse_if_any_large(
+    database: str, context: StatementContext, snapshot: Snapshot, position: Position | None
+) -> None:
+    """Raise TableTooLargeToDrop for the first table of the database that `refuse_if_large` refuses."""
+    for item in snapshot.objects(database):
+        refuse_if_large(item, context, snapshot, position)
+
+
 def _named_object(
     statement: nodes.Drop, name: nodes.TableName, context: StatementContext, snapshot: Snapshot
 ) -> SchemaObject | None:
@@ -213,6 +221,7 @@ def _drop_database(
     if name.name not in snapshot.databases and statement.if_exists:
         return
     require_database(name.name, snapshot, name.position)
+    refuse_if_any_large(name.name, context, snapshot, name.position)
     requirements, changes = _drop_all_objects(
         name.name, snapshot, name.position, not statement.sync, detached=True
     )
@@ -233,6 +242,7 @@ def _drop_all(statement: nodes.TruncateAll, context: StatementContext, snapshot:
     if statement.if_exists and statement.database not in snapshot.databases:
         return
     require_database(statement.database, snapshot, statement.position)
+    refuse_if_any_large(statement.database, context, snapshot, statement.position)
     requirements, changes = _drop_all_objects(
         statement.database, snapshot, statement.position, True
     )

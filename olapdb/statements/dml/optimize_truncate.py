@@ -95,15 +95,17 @@ def truncate_all(statement: nodes.TruncateAll, context: StatementContext) -> Res
             position=statement.position,
         )
     tables = [
-        item.id
+        item
         for item in snapshot.objects(statement.database)
         if isinstance(item, Table) and matches(item.name, statement)
     ]
     if not tables:
         return Result()
+    for table in tables:
+        refuse_if_large(table, context, snapshot, statement.position)
     result = truncate_tables(
         context.origin("TRUNCATE"),
-        tables,
+        [table.id for table in tables],
         discard_retained=context.settings.boolean("discard_retained"),
     )
     return Result(affected_rows=result.rows)

@@ -14,8 +14,8 @@ from olapdb.records import dataclass
 class ColumnFacts:
     """Facts about the values of a column in some row groups.
 
-    `ends` has the least and the greatest value of each row group that has a range, as Parquet stores them; a NaN is in
-    none. `registers` are those of a sketch as `distinct_counts.sketch` makes it, None where it was not asked for."""
+    `ends` has the least and the greatest value of each row group that has a range, as Parquet stores them, without
+    NaN. `registers` are those of a sketch as `distinct_counts.sketch` makes it, None where it was not asked for."""
 
     nulls: int
     has_nan: bool
