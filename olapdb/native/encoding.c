@@ -3,6 +3,8 @@
 
 #include "page_writing.h"
 
+enum { NEAR_ROWS_MIN = 4 }; /* rows for each number between the least and the greatest value, to mark those that are met */
+
 /* How values are stored: the bytes of a value, whether rows may be NULL, the codec, what multiplies the values (seconds
  * become milliseconds), and the encoding. */
 typedef struct {
@@ -161,6 +163,40 @@ static ALWAYS_INLINE void find_range(int type, int64_t width, const void *values
     else find_range_i64(values, count, facts);
 }
 
+/* Mark the distance of each value that is there from the least one, then raise registers to those that were met. */
+#define SKETCH_MARKED(T)                                                                            \
+    {                                                                                               \
+        const T *typed = values;                                                                    \
+        uint64_t low = (uint64_t)(int64_t)(T)least;                                                 \
+        for (int64_t row = 0; row < rows; row++)                                                    \
+            if (is_valid(validity, bit, row)) met[(uint64_t)typed[row] - low] = 1;                  \
+        for (int64_t at = 0; at <= span; at++)                                                      \
+            if (met[at]) raise_register(registers, HASH_OF_INTEGER((T)(low + (uint64_t)at)), REGISTER_BITS, RANK_BITS); \
+        return;                                                                                     \
+    }
+
+/* Raise registers to integers that lie within `span` of the least one. `met` has room for span + 1 marks. */
+static ALWAYS_INLINE void sketch_near(int type, const void *values, const uint8_t *validity, int64_t bit, int64_t rows,
+                                      int64_t least, int64_t span, uint8_t *met, uint8_t *registers) {
+    memset(met, 0, (size_t)span + 1);
+    switch (type) {
+#define CASE(NAME, T)                                                                               \
+    case NAME: SKETCH_MARKED(T)
+        FOR_INTEGERS(CASE)
+#undef CASE
+    }
+}
+
+/* Return how far the greatest value is from the least one where values are integers as they are stored, and lie near each
+ * other for so many rows: it is quicker then to hash each distinct value once. -1 for others. */
+static int64_t near_span(int type, const NumberForm *as, const PageFacts *told, int64_t rows) {
+    uint64_t span;
+    if (!told->has_range || as->multiplier != 1 || type == DECIMAL128) return -1;
+    span = as->width == 4 ? (uint64_t)((uint32_t)told->greatest - (uint32_t)told->least)
+                          : (uint64_t)told->greatest - (uint64_t)told->least;
+    return span < (uint64_t)rows / NEAR_ROWS_MIN ? (int64_t)span : -1;
+}
+
 /* Encode a column of a row group as one page at `out`. `form` is a NumberForm, `facts` gets PageFacts. `registers`, those of
  * a sketch (NULL: none), are raised to the values, which are integers then. Return 0, or another number if the memory is too
  * small or the type unknown. */
@@ -190,7 +226,12 @@ EXPORT int olapdb_encode_numbers(int type, const void *values, const uint8_t *va
     told.nulls = rows - present;
     told.encoding = as.encoding;
     find_range(type, as.width, stored, present, &told);
-    if (registers != NULL) sketch_numbers(type, values, validity, bit, rows, registers);
+    if (registers != NULL) {
+        int64_t span = near_span(type, &as, &told, rows);
+        int64_t least = as.width == 4 ? (int64_t)(int32_t)told.least : told.least;
+        if (span < 0) sketch_numbers(type, values, validity, bit, rows, registers);
+        else sketch_near(type, values, validity, bit, rows, least, span, compressed, registers);
+    }
     if (as.optional) to = put_levels(to, validity, bit, rows);
     if (as.encoding == DELTA_BINARY_PACKED) {
         to = as.width == 4 ? put_differences_32(to, (const uint32_t *)(const void *)stored, present)

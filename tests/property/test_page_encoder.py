@@ -20,7 +20,7 @@ from olapdb.model.schema import Table
 from olapdb.native import encoding
 from olapdb.native.library import library, without_kernels
 from olapdb.storage.column_statistics import table_bounds
-from olapdb.storage.distinct_counts import METADATA_KEY
+from olapdb.storage.distinct_counts import METADATA_KEY, sketch
 from olapdb.storage.parquet import page_encoder
 from olapdb.storage.parquet.page_encoder import PageEncoder
 from olapdb.storage.reader import PartReader
@@ -148,6 +148,30 @@ def test_bounds_and_sketches_are_those_of_the_rows(
         PartReader(store, NoRows(), p, table).metadata(METADATA_KEY) for p in (part, plain)
     )
     assert sketches == others
+
+
+INTEGERS = [np.dtype(f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)]
+
+
+@pytest.mark.parametrize("kind", INTEGERS, ids=str)
+@pytest.mark.parametrize("end", ["min", "max", "zero"])
+def test_integers_near_each_other_are_sketched_like_all_others(kind: np.dtype, end: str) -> None:
+    """The kernel hashes each distinct value once; the ends of the type and NULL are no exception."""
+    limits = np.iinfo(kind)
+    span = 20
+    least = {"min": limits.min, "max": limits.max - span, "zero": max(limits.min, -7)}[end]
+    numbers = np.random.default_rng(3).integers(0, span + 1, 4_000)
+    values = (numbers.astype(object) + least).astype(kind)
+    array = pa.array(values, mask=numbers % 5 == 2).slice(3)
+    bytes_stored = 8 if kind.itemsize == 8 else 4
+    form = np.array((bytes_stored, 1, 1, 1, 5), np.int64)
+    registers = np.zeros(page_encoder.REGISTERS, np.uint8)
+    room = np.zeros(1 << 20, np.uint8)
+    chunk = encoding.encode_numbers(array, form, room, registers)
+    assert chunk is not None
+    assert chunk.nulls == array.null_count
+    with without_kernels():
+        assert registers.tolist() == sketch(pa.chunked_array([array])).tolist()
 
 
 @pytest.mark.parametrize(
