@@ -113,7 +113,7 @@ def _is_simple(values: pa.Array) -> bool:
 def _are_ordered(columns: Sequence[OrderColumn]) -> bool:
     """Return whether no row is less than the one before it. At least one column, none with NULL."""
     equal: np.ndarray | None = None  # whether a row equals the one before it in the columns so far
-    for column in columns:
+    for at, column in enumerate(columns, 1):
         values = column.values
         before, after = values.slice(0, len(values) - 1), values.slice(1)
         if column.descending:
@@ -121,6 +121,8 @@ def _are_ordered(columns: Sequence[OrderColumn]) -> bool:
         is_wrong = to_numpy(pc.less(after, before))
         if (is_wrong if equal is None else is_wrong & equal).any():
             return False
+        if at == len(columns):
+            return True
         is_equal = to_numpy(pc.equal(before, after))
         equal = is_equal if equal is None else is_equal & equal
         if not equal.any():
