@@ -10,7 +10,7 @@ from dataclasses import field, replace
 
 import pyarrow as pa
 
-from olapdb.config import Settings
+from olapdb.config import Settings, tuning
 from olapdb.ingest.block_parts import (
     has_own_memory,
     inline_bytes_limit,
@@ -93,6 +93,7 @@ class BlockWriter:
                 else 0
             )
             in_file = rows.nbytes > inline_bytes_max
+            keeps_rows = in_file and rows.nbytes <= tuning.KEPT_BLOCK_BYTES_MAX
             staged = write_part(
                 self.context.store,
                 table,
@@ -106,7 +107,8 @@ class BlockWriter:
                     swap=self.swap,
                     after=self.context.snapshot.next_block(table) - 1 if in_file else None,
                     derived=layout_of(table, self.context).derived(rows),
-                    owns_rows=in_file and (self.owns_blocks or has_own_memory(rows, block)),
+                    owns_rows=keeps_rows and (self.owns_blocks or has_own_memory(rows, block)),
+                    keeps_rows=keeps_rows,
                 ),
                 lease_id=self.lease_id,
                 threads=self._settings.threads,

@@ -51,6 +51,7 @@ class PartPlan:
     the parts whose rows this one holds, `swap` is the id of the replay whose manifest lists them,
     `after` the table's newest block, if the part's own is new.  `codec` compresses the columns
     without a CODEC of their own, "" as the default does; an inline part has none.
+    `keeps_rows`: the rows enter the column cache, unless they would fill much of it.
     `owns_rows`: no caller changes the memory of the rows, so that the column cache may keep them uncopied.
     """
 
@@ -66,6 +67,7 @@ class PartPlan:
     derived: Derived = NOTHING_DERIVED
     codec: str = ""
     owns_rows: bool = False
+    keeps_rows: bool = True
 
     @staticmethod
     def replacing(part: Part, table: Table, derived: Derived = NOTHING_DERIVED) -> PartPlan:

@@ -89,7 +89,8 @@ def write_part(
         codec=plan.codec,
     )
     written = _file_part(store, part, layout, rows, plan, group_rows, threads or cores())
-    _keep_columns(store, written.path, table, rows, group_rows, owned=plan.owns_rows)
+    if plan.keeps_rows:
+        _keep_columns(store, written.path, table, rows, group_rows, owned=plan.owns_rows)
     return StagedPart(written)
 
 

@@ -11,6 +11,7 @@ import pytest
 
 import olapdb
 from olapdb import Connection
+from olapdb.config import tuning
 from olapdb.errors import BadArguments
 from olapdb.storage.column_cache import default_bytes_max, process_columns
 
@@ -50,6 +51,19 @@ def test_what_an_insert_wrote_is_read_from_memory(connection: Connection) -> Non
     misses = counted(connection, "events", "UncompressedCacheMisses")
     assert connection.execute("SELECT sum(a), max(s) FROM t").fetchall() == [(499_500, "9")]
     assert counted(connection, "events", "UncompressedCacheMisses") == misses
+
+
+def test_a_large_block_is_not_kept_before_it_is_read(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Memory that the process never used may cost more than all else of a large INSERT."""
+    monkeypatch.setattr(tuning, "KEPT_BLOCK_BYTES_MAX", 8_000)
+    connection.execute(FILL)
+    assert held(connection) == []
+    connection.insert("t", pa.table({"a": np.arange(1000, dtype="uint64"), "s": ["x"] * 1000}))
+    assert held(connection) == []
+    assert connection.execute("SELECT sum(a), max(s) FROM t").fetchall() == [(999_000, "x")]
+    assert [name for name, *_ in held(connection)] == ["a", "s"]
 
 
 def test_a_statement_drops_it_and_reads_fill_it(connection: Connection) -> None:
