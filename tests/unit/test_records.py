@@ -212,3 +212,15 @@ def test_a_class_of_the_standard_library_may_inherit() -> None:
         more: int = 4
 
     assert repr(Other(1)).endswith("Other(a=1, b='b', more=4)")
+
+
+def test_a_field_without_a_default_cannot_follow_one() -> None:
+    with pytest.raises(TypeError, match="second has no default"):
+
+        @lazy_dataclass
+        class Wrong:
+            first: int = 1
+            second: str  # type: ignore[misc]
+
+        for at in range(100):
+            Wrong(at, "text")
