@@ -415,6 +415,5 @@ def test_what_was_read_once_is_forgotten_in_time() -> None:
     cache.reset()
     for number in range(100):
         keys = [ChunkKey(1, group, False) for group in range(10)]
-        large = [pa.array(np.zeros(1 << 20, np.int64))] * 10
-        assert cache.is_first_read(FileKey(0, str(number)), keys, large)
+        assert cache.is_first_read(FileKey(0, str(number)), keys, [8 << 20] * 10)
     assert len(cache._evicted) <= 10
