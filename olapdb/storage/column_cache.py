@@ -132,8 +132,13 @@ class ColumnCache:
 
     def has(self, file: FileKey, *keys: ChunkKey) -> bool:
         """Return whether the cache has all of the chunks. No lookup is counted, no entry used."""
-        entries = self._files.get(file, {})
-        return all(key in entries for key in keys)
+        return self._files.get(file, {}).keys() >= set(keys)
+
+    def has_groups(self, file: FileKey, first: ChunkKey, count: int) -> bool:
+        """Return whether the cache has `count` row groups of a column, from `first` on; else as `has`."""
+        column_id, start, coded, shared = first
+        keys = {(column_id, group, coded, shared) for group in range(start, start + count)}
+        return self._files.get(file, {}).keys() >= keys
 
     def knows(self, file: FileKey, key: ChunkKey) -> bool:
         """Return whether the cache has a chunk, or remembers it without its values."""
@@ -201,9 +206,7 @@ class ColumnCache:
             while self._abandoned:
                 self._forget_store(self._abandoned.popleft())
             entries = self._files.setdefault(file, {})
-            for entry in made:
-                if entry.key in entries:
-                    continue
+            for entry in (entry for entry in made if entry.key not in entries):
                 entries[entry.key] = entry
                 ghost_bytes = self._evicted.pop((file, entry.key), None)
                 if ghost_bytes is None:
@@ -354,12 +357,8 @@ class ColumnCache:
     def entries(self, store: int) -> Iterator[tuple[str, ChunkKey, pa.DataType, int, int]]:
         """Yield (path, key, Arrow type, rows, bytes) of each entry of a store."""
         with self._lock:
-            listed = [
-                (file.path, entry)
-                for file, entries in self._files.items()
-                if file.store == store
-                for entry in entries.values()
-            ]
+            files = [(f.path, entries) for f, entries in self._files.items() if f.store == store]
+            listed = [(path, entry) for path, entries in files for entry in entries.values()]
         for path, entry in listed:
             if (values := entry.values) is not None:
                 yield path, entry.key, values.type, len(values), entry.nbytes

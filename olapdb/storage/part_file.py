@@ -56,12 +56,12 @@ class PartFile:
     def has_cached(self, column_ids: Collection[int]) -> bool:
         """Return whether the cache has all row groups of these columns, in any form."""
         columns = self._store.cache.columns
-        file, others = columns.file(self.cache_path), range(1, len(self.footer().group_rows))
-        has = columns.shared.has
+        file, count = columns.file(self.cache_path), len(self.footer().group_rows)
         for column_id in column_ids:
+            firsts = [ChunkKey(column_id, 0, *form) for form in _FORMS]
             # What a process has not read lacks its first row group.
-            forms = [form for form in _FORMS if has(file, ChunkKey(column_id, 0, *form))]
-            if not any(has(file, *(ChunkKey(column_id, g, *f) for g in others)) for f in forms):
+            known = [first for first in firsts if columns.shared.has(file, first)]
+            if not any(columns.shared.has_groups(file, first, count) for first in known):
                 return False
         return True
 
