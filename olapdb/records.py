@@ -23,6 +23,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, Field, FrozenInstanceError, field
 from functools import cache, partial
+from operator import attrgetter
 from reprlib import recursive_repr
 from types import CodeType, FunctionType, MemberDescriptorType
 from typing import TYPE_CHECKING, Any
@@ -60,9 +61,10 @@ class _Factory:
 _UNSET = _Factory()
 
 
-_FIRST_CALLS = 6
-"""Calls of a method that do without compiled code: compiling costs as much as some ten of them, and most classes have
-few objects when a process ends or has answered its first query."""
+_FIRST_INIT_CALLS = 12
+_FIRST_COMPARISONS = 48
+"""Calls of `__init__`, and of `__eq__` or `__hash__`, that do without compiled code: compiling costs more than these
+together, and most classes have few objects when a process ends or has answered its first query."""
 
 
 class _Method:
@@ -72,12 +74,15 @@ class _Method:
     __slots__ = ("_calls", "_first", "_make", "_name", "_owner", "facts")
 
     def __init__(
-        self, make: Callable[[type], Any], first: Callable[..., Any] | None = None
+        self,
+        make: Callable[[type], Any],
+        first: Callable[..., Any] | None = None,
+        first_calls: int = 0,
     ) -> None:
-        self._make, self._first = make, first
-        self._calls = _FIRST_CALLS
+        self._make, self._first, self._calls = make, first, first_calls
         self.facts: Any = None
-        """The facts about the class that `first` found at its first call: names of fields, or `_InitFacts`; None before."""
+        """The facts about the class that `first` found at its first call: a reader of fields, or `_InitFacts`; None
+        before."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._owner, self._name = owner, name
@@ -185,14 +190,14 @@ def _members(fields: _Fields, frozen: bool, slots: bool, eq: bool) -> dict[str, 
         _FIELDS: fields,
         _PARAMETERS: _FROZEN if frozen else _MUTABLE,
         "__match_args__": tuple(positional),
-        "__init__": _Method(_init, _first_init),
+        "__init__": _Method(_init, _first_init, _FIRST_INIT_CALLS),
         "__repr__": _Method(_repr),
     }
     if _REPLACE is not None:
         members["__replace__"] = _REPLACE
     if eq:
-        members["__eq__"] = _Method(_eq, _first_eq)
-        members["__hash__"] = _Method(_hash, _first_hash) if frozen else None
+        members["__eq__"] = _Method(_eq, _first_eq, _FIRST_COMPARISONS)
+        members["__hash__"] = _Method(_hash, _first_hash, _FIRST_COMPARISONS) if frozen else None
     if frozen:
         members["__setattr__"] = _Method(_setattr)
         members["__delattr__"] = _Method(_delattr)
@@ -282,11 +287,14 @@ def _init(cls: type) -> Any:
         value = f"{made} if f{at} is _unset else f{at}" if has_factory else f"f{at}"
         if f.init:
             listed = keywords if f.kw_only else parameters
-            listed.append(f"f{at}=None" if has_default else f"f{at}")
+            # Defaults belong to the function, not to its code, which more classes share without them.
+            listed.append(f"f{at}")
             if has_default and f.kw_only:
                 keyword_defaults[f.name] = default
             elif has_default:
                 defaults.append(default)
+            elif defaults and not f.kw_only:
+                raise TypeError(f"{cls.__qualname__}: {f.name} has no default, but follows one")
         elif has_factory or (has_default and has_slot):
             value = made
         else:
@@ -315,9 +323,12 @@ class _InitFacts:
     """The facts about a class by which `_first_init` sets its fields, collected once.
 
     `defaults` has what each field is set to without an argument: MISSING for the `required` ones, `_UNSET` for those
-    that have one of the `factories`."""
+    that have one of the `factories`. `is_plain`: arguments of all positional fields set all fields."""
 
-    __slots__ = ("defaults", "factories", "has_more", "names", "positional", "put", "required")
+    __slots__ = (
+        *("defaults", "factories", "has_more", "is_plain", "names", "positional", "put"),
+        "required",
+    )
 
     def __init__(self, cls: Any) -> None:
         self.positional: tuple[str, ...] = cls.__match_args__
@@ -341,6 +352,7 @@ class _InitFacts:
                 self.defaults[f.name] = f.default
         self.put = object.__setattr__ if getattr(cls, _PARAMETERS).frozen else setattr
         self.has_more = hasattr(cls, "__post_init__")
+        self.is_plain = not self.factories and self.defaults.keys() == set(self.positional)
 
 
 def _first_init(method: _Method, self: Any, /, *arguments: object, **named: object) -> None:
@@ -348,6 +360,13 @@ def _first_init(method: _Method, self: Any, /, *arguments: object, **named: obje
     facts = method.facts
     if facts is None:
         facts = method.facts = _InitFacts(method.owner)
+    put = facts.put
+    if facts.is_plain and not named and len(arguments) == len(facts.positional):
+        for name, value in zip(facts.positional, arguments):
+            put(self, name, value)
+        if facts.has_more:
+            self.__post_init__()
+        return
     given = dict(zip(facts.positional, arguments))
     is_usual = len(arguments) <= len(facts.positional) and given.keys().isdisjoint(named)
     given.update(named)
@@ -358,7 +377,6 @@ def _first_init(method: _Method, self: Any, /, *arguments: object, **named: obje
     for name, make in facts.factories:
         if values[name] is _UNSET:
             values[name] = make()
-    put = facts.put
     for name, value in values.items():
         put(self, name, value)
     if facts.has_more:
@@ -368,19 +386,29 @@ def _first_init(method: _Method, self: Any, /, *arguments: object, **named: obje
 def _first_eq(method: _Method, self: object, other: object) -> Any:
     if other.__class__ is not self.__class__:
         return NotImplemented
-    names = method.facts
-    if names is None:
-        names = method.facts = [f.name for f in _fields_of(method.owner) if f.compare]
-    return [getattr(self, n) for n in names] == [getattr(other, n) for n in names]
+    read = method.facts
+    if read is None:
+        read = method.facts = _reader([f.name for f in _fields_of(method.owner) if f.compare])
+    return read(self) == read(other)
 
 
 def _first_hash(method: _Method, self: object) -> int:
-    names = method.facts
-    if names is None:
-        names = method.facts = [
-            f.name for f in _fields_of(method.owner) if (f.compare if f.hash is None else f.hash)
-        ]
-    return hash(tuple([getattr(self, name) for name in names]))
+    read = method.facts
+    if read is None:
+        read = method.facts = _reader(_hashed(method.owner))
+    return hash(read(self))
+
+
+def _reader(names: Sequence[str]) -> Callable[[object], object]:
+    """Return a function that reads fields of an object as a tuple."""
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda record: tuple([getattr(record, name) for name in names])
+
+
+def _hashed(cls: type) -> list[str]:
+    """Return the names of the fields that a hash is made of."""
+    return [f.name for f in _fields_of(cls) if (f.compare if f.hash is None else f.hash)]
 
 
 def _values(self: str, names: Sequence[str]) -> str:
@@ -398,7 +426,7 @@ def __eq__(self, other):
 
 
 def _hash(cls: type) -> Any:
-    names = [f.name for f in _fields_of(cls) if (f.compare if f.hash is None else f.hash)]
+    names = _hashed(cls)
     return _function(f"def __hash__(self): return hash({_values('self', names)})", names, {})
 
 

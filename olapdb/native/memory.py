@@ -21,7 +21,7 @@ POOLED_BYTES_MIN = 32_768
 
 @cache
 def lasting_pool() -> pa.MemoryPool:
-    """Return the memory pool for large arrays that the column cache keeps, and for encoded pages.
+    """Return the memory pool for large arrays that the column cache keeps, and for decoded and encoded pages.
 
     mimalloc, Arrow's choice, takes such memory from the system in pages of 2 MiB, clears twice as
     much as the array has, and gives it back after 10 ms. That was a third of the processor time of
@@ -37,9 +37,14 @@ def lasting_pool() -> pa.MemoryPool:
         return default
 
 
-def lasting(size: int) -> np.ndarray:
-    """Return `size` uninitialised bytes of the lasting pool, for what is taken again and again within a second."""
-    return np.frombuffer(pa.allocate_buffer(size, memory_pool=lasting_pool()), np.uint8)
+def lasting(size: int, dtype: np.dtype | type[np.generic] = np.uint8) -> np.ndarray:
+    """Return an uninitialised array of `size` values of the lasting pool: for what is kept, or taken again and again
+    within a second."""
+    value_type = np.dtype(dtype)
+    if size * value_type.itemsize < POOLED_BYTES_MIN:
+        return np.empty(size, value_type)
+    buffer = pa.allocate_buffer(size * value_type.itemsize, memory_pool=lasting_pool())
+    return np.frombuffer(buffer, value_type)
 
 
 def empty(rows: int, dtype: np.dtype | type[np.generic]) -> np.ndarray:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 from olapdb.native.library import kernels
-from olapdb.native.memory import empty
+from olapdb.native.memory import lasting
 
 SLACK_BYTES = 64
 """Bytes behind each piece of memory that the kernels may write to: they copy 16 or 32 bytes at a time."""
@@ -38,9 +38,9 @@ def decode_numbers(
     `form` is as `Form` in `pages.c`. All are int64."""
     rows = int(chunks[:, 2].sum())
     is_optional, width = bool(form[1]), int(form[3])
-    values = empty(rows * width + SLACK_BYTES, np.uint8)
-    validity = empty((rows >> 3) + 1, np.uint8) if is_optional else None
-    scratch = empty(_scratch_bytes(chunks), np.uint8)
+    values = lasting(rows * width + SLACK_BYTES, np.uint8)
+    validity = lasting((rows >> 3) + 1, np.uint8) if is_optional else None
+    scratch = lasting(_scratch_bytes(chunks), np.uint8)
     nulls = np.zeros(1, np.int64)
     problem = kernels().olapdb_decode_numbers(
         source, chunks, len(chunks), form, scratch, len(scratch), values, validity, nulls
@@ -59,18 +59,18 @@ def decode_texts(
     NULLs the texts have the bytes of their pages, less their lengths."""
     ends = np.cumsum(chunks[:, 2])
     rows = int(ends[-1])
-    offsets = empty(rows + 1, np.int32)
+    offsets = lasting(rows + 1, np.int32)
     validity = None
     if form[0]:
-        validity = empty((rows >> 3) + 1, np.uint8)
+        validity = lasting((rows >> 3) + 1, np.uint8)
         validity[:] = 0
-    scratch = empty(_scratch_bytes(chunks), np.uint8)
+    scratch = lasting(_scratch_bytes(chunks), np.uint8)
     progress = np.zeros(4, np.int64)
     room, stop = int(chunks[:, 3].sum()) - _LENGTH_BYTES * rows, len(chunks)
     if form[0] or form[2] or not 0 <= room <= _TEXT_BYTES_MAX:
         # What the first row group has tells how much room the others need.
         room, stop = max(2 * int(chunks[0, 3]), _ROOM_BYTES_MIN), 1
-    texts = empty(room + SLACK_BYTES, np.uint8)
+    texts = lasting(room + SLACK_BYTES, np.uint8)
     while True:
         problem = kernels().olapdb_decode_texts(
             source,
@@ -94,7 +94,7 @@ def decode_texts(
         room = int(max(expected, room if not problem else room * 2))
         if room > _TEXT_BYTES_MAX:
             return None
-        larger = empty(room + SLACK_BYTES, np.uint8)
+        larger = lasting(room + SLACK_BYTES, np.uint8)
         larger[:used] = texts[:used]
         texts, stop = larger, len(chunks)
 

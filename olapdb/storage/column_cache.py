@@ -27,6 +27,7 @@ from olapdb import observation
 from olapdb.config import tuning
 from olapdb.records import dataclass
 from olapdb.storage.column_chunks import (
+    bytes_of_parts,
     cut_array,
     is_in_window,
     may_be_joined,
@@ -83,11 +84,11 @@ class _Entry:
 
     __slots__ = ("file", "is_new", "joined", "key", "nbytes", "run", "uses", "values")
 
-    def __init__(self, file: FileKey, key: ChunkKey, values: pa.Array) -> None:
+    def __init__(self, file: FileKey, key: ChunkKey, values: pa.Array, nbytes: int) -> None:
         self.file: FileKey | None = file
         self.key = key
         self.values: pa.Array | None = values
-        self.nbytes = int(values.nbytes)
+        self.nbytes = nbytes
         self.uses = 0
         self.is_new = True
         self.run: Sequence[_Entry] = ()
@@ -131,8 +132,13 @@ class ColumnCache:
 
     def has(self, file: FileKey, *keys: ChunkKey) -> bool:
         """Return whether the cache has all of the chunks. No lookup is counted, no entry used."""
-        entries = self._files.get(file, {})
-        return all(key in entries for key in keys)
+        return self._files.get(file, {}).keys() >= set(keys)
+
+    def has_groups(self, file: FileKey, first: ChunkKey, count: int) -> bool:
+        """Return whether the cache has `count` row groups of a column, from `first` on; else as `has`."""
+        column_id, start, coded, shared = first
+        keys = {(column_id, group, coded, shared) for group in range(start, start + count)}
+        return self._files.get(file, {}).keys() >= keys
 
     def knows(self, file: FileKey, key: ChunkKey) -> bool:
         """Return whether the cache has a chunk, or remembers it without its values."""
@@ -178,32 +184,43 @@ class ColumnCache:
 
     def put(self, file: FileKey, key: ChunkKey, values: pa.Array) -> None:
         """Keep a chunk, unless it is there already or larger than the queue of new entries."""
-        entry = _Entry(file, key, values)
-        if entry.nbytes > self.entry_bytes_max:
+        self.put_all(file, [key], [values], [int(values.nbytes)])
+
+    def put_all(
+        self,
+        file: FileKey,
+        keys: Sequence[ChunkKey],
+        chunks: Sequence[pa.Array],
+        sizes: Sequence[int],
+    ) -> None:
+        """Keep chunks of `sizes` bytes, except those that are there already or larger than the queue of new entries."""
+        largest = self.entry_bytes_max
+        made = [
+            _Entry(file, key, values, nbytes)
+            for key, values, nbytes in zip(keys, chunks, sizes, strict=True)
+            if nbytes <= largest
+        ]
+        if not made:
             return
         with self._lock:
             while self._abandoned:
                 self._forget_store(self._abandoned.popleft())
             entries = self._files.setdefault(file, {})
-            if key in entries:
-                return
-            entries[key] = entry
-            ghost_bytes = self._evicted.pop((file, key), None)
-            if ghost_bytes is None:
-                self._new.append(entry)
-                self._new_bytes += entry.nbytes
-            else:
-                self._ghost_bytes -= ghost_bytes
-                self._promote(entry)
+            for entry in (entry for entry in made if entry.key not in entries):
+                entries[entry.key] = entry
+                ghost_bytes = self._evicted.pop((file, entry.key), None)
+                if ghost_bytes is None:
+                    self._new.append(entry)
+                    self._new_bytes += entry.nbytes
+                else:
+                    self._ghost_bytes -= ghost_bytes
+                    self._promote(entry)
             self._evict_to(self._bytes_max)
 
-    def is_first_read(
-        self, file: FileKey, keys: Sequence[ChunkKey], chunks: Sequence[pa.Array]
-    ) -> bool:
-        """Return whether the chunks have more than `tuning.KEPT_AT_ONCE_BYTES_MAX` bytes together, and the cache knows
-        none of them. It then remembers their keys without their values, like evicted ones, so that the next read of
-        them keeps them."""
-        sizes = [int(chunk.nbytes) for chunk in chunks]
+    def is_first_read(self, file: FileKey, keys: Sequence[ChunkKey], sizes: Sequence[int]) -> bool:
+        """Return whether chunks of `sizes` bytes have more than `tuning.KEPT_AT_ONCE_BYTES_MAX` bytes together, and the
+        cache knows none of them. It then remembers their keys without their values, like evicted ones, so that the next
+        read of them keeps them."""
         if sum(sizes) <= tuning.KEPT_AT_ONCE_BYTES_MAX:
             return False
         with self._lock:
@@ -282,9 +299,15 @@ class ColumnCache:
         is_one_type = len({chunk.type for chunk in chunks}) == 1
         return (ordered_keys, chunks) if is_one_type and may_be_joined(chunks) else None
 
-    def link(self, file: FileKey, keys: Sequence[ChunkKey], parts: Sequence[pa.Array]) -> None:
+    def link(
+        self,
+        file: FileKey,
+        keys: Sequence[ChunkKey],
+        parts: Sequence[pa.Array],
+        whole: pa.Array | None = None,
+    ) -> None:
         """Set the entries of `keys` to `parts`, parts of one array that are then evicted together. Nothing changes if
-        an entry is missing, or shares its array with other entries."""
+        an entry is missing, or shares its array with other entries. `joined` finds `whole`, that array, if it is given."""
         with self._lock:
             entries = self._files.get(file, {})
             run = [entry for key in keys if (entry := entries.get(key)) is not None]
@@ -294,6 +317,8 @@ class ColumnCache:
                     entry.values = values
                     entry.run = run
                     entry.joined = {}
+                if whole is not None:
+                    run[0].joined[len(run)] = whole
 
     def resize(self, bytes_max: int) -> None:
         """Set how many bytes the cache may keep, and evict entries until it keeps no more."""
@@ -332,12 +357,8 @@ class ColumnCache:
     def entries(self, store: int) -> Iterator[tuple[str, ChunkKey, pa.DataType, int, int]]:
         """Yield (path, key, Arrow type, rows, bytes) of each entry of a store."""
         with self._lock:
-            listed = [
-                (file.path, entry)
-                for file, entries in self._files.items()
-                if file.store == store
-                for entry in entries.values()
-            ]
+            files = [(f.path, entries) for f, entries in self._files.items() if f.store == store]
+            listed = [(path, entry) for path, entries in files for entry in entries.values()]
         for path, entry in listed:
             if (values := entry.values) is not None:
                 yield path, entry.key, values.type, len(values), entry.nbytes
@@ -478,22 +499,22 @@ class StoreColumns:
         self.keep(path, keys, parts)
         self.shared.link(self.file(path), keys, parts)
 
-    def keep_read(
-        self,
-        path: str,
-        keys: Sequence[ChunkKey],
-        chunks: Sequence[pa.Array],
-        *,
-        are_one_array: bool,
+    def keep_read(self, path: str, keys: Sequence[ChunkKey], chunks: Sequence[pa.Array]) -> None:
+        """Keep row groups of one column that a reader decoded, many bytes only if they were read before."""
+        file, sizes = self.file(path), [int(chunk.nbytes) for chunk in chunks]
+        if not self.shared.is_first_read(file, keys, sizes):
+            self.shared.put_all(file, keys, chunks, sizes)
+
+    def keep_read_whole(
+        self, path: str, keys: Sequence[ChunkKey], values: pa.Array, rows: Sequence[int]
     ) -> None:
-        """Keep row groups of one column that a reader decoded, many bytes only if they were read before.
-        `are_one_array`: they are parts of one array."""
-        if self.shared.is_first_read(self.file(path), keys, chunks):
-            return
-        if are_one_array:
-            self.keep_whole(path, keys, chunks)
-        else:
-            self.keep(path, keys, chunks)
+        """Keep row groups of `rows` rows that follow each other, which a reader decoded as one array, as `keep_read`
+        does."""
+        file, parts = self.file(path), cut_array(values, rows)
+        sizes = bytes_of_parts(values, parts)
+        if not self.shared.is_first_read(file, keys, sizes):
+            self.shared.put_all(file, keys, parts, sizes)
+            self.shared.link(file, keys, parts, values)
 
     def forget_file(self, path: str) -> None:
         """Remove the entries of a file of the store."""

@@ -60,6 +60,14 @@ def cut_array(values: pa.Array, sizes: Sequence[int]) -> list[pa.Array]:
     return [values.slice(end - size, size) for end, size in zip(ends, sizes, strict=True)]
 
 
+def bytes_of_parts(values: pa.Array, parts: Sequence[pa.Array]) -> list[int]:
+    """Return the bytes of the values of parts of an array."""
+    if values.null_count == 0 and pa.types.is_primitive(values.type):
+        width = int(values.type.bit_width)
+        return [len(part) * width // 8 for part in parts]
+    return [int(part.nbytes) for part in parts]
+
+
 def window_groups(group_rows: int) -> int:
     """Return how many row groups of `group_rows` rows are a window of a file. Row groups that are kept as one array lie
     in one window, so that queries which read other groups together do not undo each other's arrays."""

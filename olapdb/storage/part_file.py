@@ -56,12 +56,12 @@ class PartFile:
     def has_cached(self, column_ids: Collection[int]) -> bool:
         """Return whether the cache has all row groups of these columns, in any form."""
         columns = self._store.cache.columns
-        file, others = columns.file(self.cache_path), range(1, len(self.footer().group_rows))
-        has = columns.shared.has
+        file, count = columns.file(self.cache_path), len(self.footer().group_rows)
         for column_id in column_ids:
+            firsts = [ChunkKey(column_id, 0, *form) for form in _FORMS]
             # What a process has not read lacks its first row group.
-            forms = [form for form in _FORMS if has(file, ChunkKey(column_id, 0, *form))]
-            if not any(has(file, *(ChunkKey(column_id, g, *f) for g in others)) for f in forms):
+            known = [first for first in firsts if columns.shared.has(file, first)]
+            if not any(columns.shared.has_groups(file, first, count) for first in known):
                 return False
         return True
 
@@ -115,11 +115,17 @@ class PartFile:
             if missing:
                 unread.setdefault(missing, []).append(column)
         for missing, lacking in unread.items():
-            decoded = self._decode(lacking, missing, as_dictionaries, use_threads)
+            wholes, decoded = self._decode(lacking, missing, as_dictionaries, use_threads)
             for column in lacking:
+                whole = wholes.get(column.id)
+                if whole is not None and len(missing) == len(groups):
+                    ready[column.id] = pa.chunked_array([whole])
+                    continue
+                if whole is not None:
+                    decoded[column.id] = cut_array(whole, [footer.group_rows[g] for g in missing])
                 chunks = iter(decoded[column.id])
-                whole = cached[column.id]
-                cached[column.id] = [next(chunks) if c is None else c for c in whole]
+                had = cached[column.id]
+                cached[column.id] = [next(chunks) if c is None else c for c in had]
         return {
             column.id: ready[column.id]
             if column.id in ready
@@ -234,21 +240,21 @@ class PartFile:
         groups: Sequence[int],
         as_dictionaries: Collection[int],
         use_threads: bool,
-    ) -> dict[int, list[pa.Array]]:
+    ) -> tuple[dict[int, pa.Array], dict[int, list[pa.Array]]]:
         """Read columns of the file, verify their pages, and keep them in the cache if they are
-        kept. Return the values of each row group by column id, of the type that the file
-        names."""
+        kept. Return by column id the values of those that came as one array, and the values of each
+        row group of the others, of the type that the file names."""
         footer = self.footer()
         with self.suspecting(), self.open() as source:
             if source.size() != self._part.bytes:
                 raise mismatch(self._part, f"has {source.size()} bytes now")
-            chunks = self._decode_pages(source, footer, columns, groups, as_dictionaries)
-            others = [column for column in columns if column.id not in chunks]
+            wholes, chunks = self._decode_pages(source, footer, columns, groups, as_dictionaries)
+            others = [c for c in columns if c.id not in chunks and c.id not in wholes]
             if others:
                 chunks |= self._decode_by_arrow(
                     source, footer, others, groups, as_dictionaries, use_threads
                 )
-        return chunks
+        return wholes, chunks
 
     def _decode_pages(
         self,
@@ -257,27 +263,29 @@ class PartFile:
         columns: Sequence[FileColumn],
         groups: Sequence[int],
         as_dictionaries: Collection[int],
-    ) -> dict[int, list[pa.Array]]:
+    ) -> tuple[dict[int, pa.Array], dict[int, list[pa.Array]]]:
         """Read those columns whose pages a kernel knows, as `_decode` does. Row groups of a window become one array."""
         pages = PageSource.of(source)
+        wholes: dict[int, pa.Array] = {}
         chunks: dict[int, list[pa.Array]] = {}
+        runs = list(runs_in_windows(groups, footer.group_rows[0]))
         for column in columns if pages is not None else ():
             known = None if column.id in as_dictionaries else column_pages(footer, column)
             if known is None or pages is None:
                 continue
-            runs = list(runs_in_windows(groups, footer.group_rows[0]))
             arrays = [decode_pages(pages, known, run) for run in runs]
             if any(array is None for array in arrays):
                 continue
             for run, array in zip(runs, arrays, strict=True):
-                parts = cut_array(array, [footer.group_rows[group] for group in run])
-                chunks.setdefault(column.id, []).extend(parts)
+                rows = [footer.group_rows[group] for group in run]
                 if self._caches:
                     keys = [ChunkKey(column.id, group, False) for group in run]
-                    self._store.cache.columns.keep_read(
-                        self.cache_path, keys, parts, are_one_array=True
-                    )
-        return chunks
+                    self._store.cache.columns.keep_read_whole(self.cache_path, keys, array, rows)
+                if len(runs) == 1:
+                    wholes[column.id] = array
+                else:
+                    chunks.setdefault(column.id, []).extend(cut_array(array, rows))
+        return wholes, chunks
 
     def _decode_by_arrow(
         self,
@@ -311,9 +319,7 @@ class PartFile:
         for column in columns if self._caches else ():
             coded = column.id in as_dictionaries
             keys = [ChunkKey(column.id, group, coded) for group in groups]
-            self._store.cache.columns.keep_read(
-                self.cache_path, keys, chunks[column.id], are_one_array=False
-            )
+            self._store.cache.columns.keep_read(self.cache_path, keys, chunks[column.id])
         return chunks
 
 

@@ -212,3 +212,10 @@ def test_a_class_of_the_standard_library_may_inherit() -> None:
         more: int = 4
 
     assert repr(Other(1)).endswith("Other(a=1, b='b', more=4)")
+
+
+def test_a_field_without_a_default_cannot_follow_one() -> None:
+    namespace = {"__annotations__": {"first": "int", "second": "str"}, "first": 1}
+    wrong = lazy_dataclass(type("Wrong", (), namespace))
+    with pytest.raises(TypeError, match="second has no default"):
+        inspect.signature(wrong)

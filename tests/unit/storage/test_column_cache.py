@@ -17,6 +17,7 @@ from olapdb.config import tuning
 from olapdb.functions import parse_type
 from olapdb.model.part import NewBlock, Part
 from olapdb.model.schema import Column, Engine, Table
+from olapdb.native.library import library
 from olapdb.storage.column_cache import ChunkKey, ColumnCache, FileKey, StoreColumns
 from olapdb.storage.column_chunks import split_column, window_groups
 from olapdb.storage.part_plan import PartPlan
@@ -415,6 +416,30 @@ def test_what_was_read_once_is_forgotten_in_time() -> None:
     cache.reset()
     for number in range(100):
         keys = [ChunkKey(1, group, False) for group in range(10)]
-        large = [pa.array(np.zeros(1 << 20, np.int64))] * 10
-        assert cache.is_first_read(FileKey(0, str(number)), keys, large)
+        assert cache.is_first_read(FileKey(0, str(number)), keys, [8 << 20] * 10)
     assert len(cache._evicted) <= 10
+
+
+def test_what_a_kernel_decodes_as_one_array_is_found_as_one(store: LocalStore) -> None:
+    part = written(store)
+    store.cache.forget(part.path)
+    first = PartReader(store, NoRows(), part, TABLE).read(["n"]).column("n")
+    columns = store.cache.columns
+    file, key = columns.file(part.path), ChunkKey(1, 0, False)
+    joined = columns.shared.joined(file, key, 10)
+    if library() is None:
+        assert joined is None
+        return
+    assert joined is not None
+    assert first.num_chunks == 1
+    assert place(joined) == place(first.chunk(0))
+    assert joined.equals(first.chunk(0))
+
+
+def test_the_cache_knows_whether_it_has_row_groups_that_follow_each_other() -> None:
+    cache, file, group_keys = groups_in_cache(4)
+    assert cache.has_groups(file, group_keys[0], 4)
+    assert cache.has_groups(file, group_keys[1], 3)
+    assert not cache.has_groups(file, group_keys[0], 5)
+    assert not cache.has_groups(file, group_keys[0]._replace(coded=True), 1)
+    assert not cache.has_groups(FileKey(0, "other"), group_keys[0], 1)
