@@ -49,6 +49,8 @@ class Partial:
     groups: int
     set_column: tuple[pa.Array, ...] = ()
     """The number of the grouping set, where there are sets."""
+    results: tuple[pa.Array, ...] = ()
+    """The results of the calls, in place of states, of groups whose states memory does not take."""
 
     @property
     def nbytes(self) -> int:
@@ -273,14 +275,16 @@ def _finalized(call: AggregateCall, states: pa.Array) -> pa.Array:
     return single_chunk(call.aggregate.finalize(states))
 
 
+def results_of(node: Aggregate, positions: Sequence[int]) -> list[tuple[AggregateCall, int]]:
+    """Return the calls of an aggregation, each with the position of its states, as a `GroupMerger` takes them."""
+    return [(call, at) for (_, call), at in zip(node.aggregates, positions, strict=True)]
+
+
 def finalized(node: Aggregate, partial: Partial, positions: Sequence[int]) -> pa.RecordBatch:
     """Return the rows of the groups; `positions` are those of each aggregate's states."""
-    columns = [
-        *partial.keys,
-        *(
-            _finalized(call, partial.states[position])
-            for (_, call), position in zip(node.aggregates, positions, strict=True)
-        ),
-        *partial.set_column,
-    ]
+    results = partial.results or (
+        _finalized(call, partial.states[position])
+        for (_, call), position in zip(node.aggregates, positions, strict=True)
+    )
+    columns = [*partial.keys, *results, *partial.set_column]
     return make_batch(columns, node.schema, partial.groups)

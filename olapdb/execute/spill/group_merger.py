@@ -9,18 +9,25 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from olapdb.compute.context import ExecutionContext
 from olapdb.compute.memory import MemoryAccount
-from olapdb.compute.spill.budget import SpillBudget
-from olapdb.compute.spill.files import SpillFile
+from olapdb.compute.spill.budget import PIECES_OF_MEMORY, SpillBudget
+from olapdb.compute.spill.files import READ_BYTES, SpillFile
 from olapdb.compute.spill.partitions import LEVELS_MAX, PARTITIONS, PartitionedRows
 from olapdb.config import tuning
 from olapdb.execute.operators.divided_groups import merged_divisions
 from olapdb.execute.operators.partials import Partial, merge_partials, merging_bytes
+from olapdb.lazy import LazyModule
 from olapdb.plan.expressions import AggregateCall
+
+if TYPE_CHECKING:
+    from olapdb.execute.spill import large_groups
+else:
+    large_groups = LazyModule("olapdb.execute.spill.large_groups")
 
 
 class GroupMerger:
@@ -33,14 +40,19 @@ class GroupMerger:
         context: ExecutionContext,
         account: MemoryAccount,
         level: int = 0,
+        results: Sequence[tuple[AggregateCall, int]] = (),
     ) -> None:
+        """`results` are the calls of the answer, each with the position of its states in `calls`: then a group whose
+        states memory does not take may come finished, see `large_groups`. Empty: states are needed."""
         self._calls = calls
+        self._results = results
         self._keys = keys
         self._context = context
         self._account = account
         self._level = level
         self._budget = SpillBudget("group_by", context, account)
-        self._may_spill = self._budget.enabled and keys > 0 and level < LEVELS_MAX
+        divides = keys > 0 or (bool(results) and large_groups.may_be_divided(calls))
+        self._may_spill = self._budget.enabled and divides and level < LEVELS_MAX
         self._partials: list[Partial] = []
         self._groups = 0
         self._nbytes = 0
@@ -78,6 +90,8 @@ class GroupMerger:
     def groups(self, *, with_sets: bool = False) -> Iterator[Partial]:
         """Yield all groups, those of a partition at a time; nothing without partials. `with_sets`: states may be sets
         of codes (see `coded_sets`)."""
+        if self._partitions is None and self._cannot_merge():
+            self._spill()
         if self._partitions is None:
             self._merge()
             for partial in self._partials:
@@ -124,11 +138,17 @@ class GroupMerger:
         """Return whether the operator must make room before it takes this partial."""
         nbytes = self._nbytes + more.nbytes
         needed = merging_bytes(nbytes, self._groups + more.groups)
-        return self._may_spill and self._budget.is_exceeded(nbytes, needed)
+        may_help = self._may_spill or (self._merging_pays and not self._is_merged)
+        return may_help and self._budget.is_exceeded(nbytes, needed)
+
+    def _cannot_merge(self) -> bool:
+        """Return whether memory does not take merging the partials that are there, and the disk may take them."""
+        needed = merging_bytes(self._nbytes, self._groups)
+        return self._may_spill and not self._is_merged and needed > self._account.available_bytes
 
     def _make_room(self) -> None:
         """Merge the partials in memory, if that is known to make them fewer; write them to disk
-        otherwise, or if they are still too many."""
+        otherwise, or if they are still too many, and the disk may take them."""
         if self._merging_pays and not self._is_merged:
             needed = merging_bytes(self._nbytes, self._groups)
             if needed <= self._account.available_bytes:
@@ -139,7 +159,8 @@ class GroupMerger:
                     2 * self._nbytes, 2 * merging_bytes(self._nbytes, self._groups)
                 ):
                     return
-        self._spill()
+        if self._may_spill:
+            self._spill()
 
     def _merge(self) -> None:
         """Replace the partials by one; the next merge is at twice its groups."""
@@ -204,13 +225,28 @@ class GroupMerger:
             self._account.set(at_a_time * max(sizes))
             yield from self._context.parallel(merge, small)
             self._account.set(0)
+        is_one_group = not self._keys or (self._level > 0 and not partitions.divides)
+        if is_one_group and self._results:
+            for number in large:
+                yield from self._finished(partitions, number)
+            return
         for number in large:
             yield from self._large_partition(partitions, number)
+
+    def _finished(self, partitions: PartitionedRows, number: int) -> Iterator[Partial]:
+        """Yield the groups of a partition finished: by all signs they are one group, which cannot be divided by keys."""
+        return large_groups.large_groups(
+            lambda: self._read(partitions, number),
+            self._calls,
+            self._results,
+            self._context,
+            self._account,
+        )
 
     def _large_partition(self, partitions: PartitionedRows, number: int) -> Iterator[Partial]:
         """Yield the groups of a partition that may need more than the memory."""
         with GroupMerger(
-            self._calls, self._keys, self._context, self._account, self._level + 1
+            self._calls, self._keys, self._context, self._account, self._level + 1, self._results
         ) as merger:
             for partial in self._read(partitions, number):
                 self._context.check()
@@ -222,5 +258,6 @@ class GroupMerger:
         """Yield the partials of a partition, in the order in which they were made.
 
         Several are joined to one, so that a key may be in it more than once."""
-        for batch in partitions.read(number, self._context.batch_rows):
+        bytes_max = min(self._account.available_bytes // PIECES_OF_MEMORY, READ_BYTES)
+        for batch in partitions.read(number, self._context.batch_rows, bytes_max):
             yield Partial.of_batch(batch, self._keys)

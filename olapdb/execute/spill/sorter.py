@@ -154,7 +154,7 @@ class Sorter:
 
     def _rows_at_once(self, rows: pa.RecordBatch) -> int:
         """Return how many of the rows a batch may have: fewer where they are wide."""
-        of_bytes = rows.num_rows * self._context.batch_bytes // max(rows.nbytes, 1)
+        of_bytes = int(rows.num_rows * self._context.batch_bytes // max(rows.nbytes, 1))
         return min(self._context.batch_rows, max(of_bytes, 1))
 
     def _order(
