@@ -316,7 +316,7 @@ class DistinctCombinator(Combinator):
     @property
     def division(self) -> Division:
         """By value if the inner state has one size, whatever the number of values."""
-        return "none" if _has_lists(self.inner.state_type.arrow) else "by value"
+        return "none" if columns.has_lists(self.inner.state_type.arrow) else "by value"
 
     def elements(self, states: pa.Array) -> list[pa.Array]:
         """Return the values of states."""
@@ -332,9 +332,3 @@ class DistinctCombinator(Combinator):
         return self.inner.finalize(
             self.inner.merge(states, Groups(np.zeros(len(states), np.int64), 1))
         )
-
-
-def _has_lists(arrow: pa.DataType) -> bool:
-    """Return whether values of a type are, or have inside of them, lists or maps."""
-    inner = (arrow.field(at).type for at in range(arrow.num_fields))
-    return pa.types.is_list(arrow) or pa.types.is_map(arrow) or any(map(_has_lists, inner))
