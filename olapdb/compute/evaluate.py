@@ -7,7 +7,9 @@ through ClickHouse's UInt8.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -46,6 +48,32 @@ _COMPARISONS: dict[str, Callable[[object, object], pa.Array]] = {
 }
 
 
+class ComputedBytes(threading.local):
+    """The bytes of the values that the thread's calls of functions gave; None where nothing counts them."""
+
+    nbytes: int | None = None
+
+
+_computed = ComputedBytes()
+
+
+@contextmanager
+def counting_bytes() -> Iterator[ComputedBytes]:
+    """Count the bytes of what this thread computes within the block, the values inside of expressions too."""
+    before, _computed.nbytes = _computed.nbytes, 0
+    try:
+        yield _computed
+    finally:
+        _computed.nbytes = before
+
+
+def _counted(value: Column) -> Column:
+    """Return the value, its bytes counted if the thread counts them."""
+    if _computed.nbytes is not None and isinstance(value, pa.Array):
+        _computed.nbytes += value.nbytes
+    return value
+
+
 def evaluate(
     expression: expressions.Expression,
     batch: pa.RecordBatch,
@@ -63,12 +91,12 @@ def evaluate(
         case expressions.Constant(value=value):
             return value
         case expressions.Call():
-            return _call(expression, batch, environment, subqueries)
+            return _counted(_call(expression, batch, environment, subqueries))
         case expressions.Cast(type=target, argument=argument):
             value = evaluate(argument, batch, environment, subqueries)
-            return cast_column(value, argument.type, target, environment, strict=False)
+            return _counted(cast_column(value, argument.type, target, environment, strict=False))
         case expressions.LambdaFunction():
-            return _lambda_function(expression, batch, environment, subqueries)
+            return _counted(_lambda_function(expression, batch, environment, subqueries))
         case expressions.InValues():
             return _to_numbers(
                 _in_values(expression, batch, environment, subqueries), expression.type
@@ -270,7 +298,7 @@ def _lambda_function(
         """Return the lambda's value for each element; `owners` has the number of the outer row whose columns the body
         sees beside it."""
         rows = from_numpy(owners)
-        outer_columns = [single_chunk(batch.column(name)).take(rows) for name in captured]
+        outer_columns = [_counted(single_chunk(batch.column(name)).take(rows)) for name in captured]
         element_batch = pa.RecordBatch.from_arrays(
             [*elements, *outer_columns], names=[*names, *captured]
         )

@@ -18,9 +18,9 @@ _ADVICE = (
     " were changed."
 )
 _ADVICE_FOR = {
-    "GROUP BY": " The disk takes groups, but not the state of one group: of quantileExact, groupArray"
-    " or groupUniqArray of too many values. Use quantileTDigest or uniqCombined, groupArray(n)(x), or"
-    " GROUP BY more keys.",
+    "GROUP BY": " The disk takes groups, and the state of one group of uniqExact, quantileExact, topK and"
+    " DISTINCT values, but not that of others, such as groupArray or groupUniqArray of too many values. Use"
+    " groupArray(n)(x), or GROUP BY more keys.",
     "window functions": " The disk takes the rows of a partition for ranks, lag and lead, frames of"
     " some ROWS, and aggregates from the first row on or over the whole partition. Other calls need"
     " all of it: use such a frame, or PARTITION BY more keys.",

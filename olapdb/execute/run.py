@@ -37,7 +37,7 @@ from olapdb.execute.operators.sources import (
 )
 from olapdb.execute.operators.subqueries import RunNode, answer_subqueries, with_large_sets_joined
 from olapdb.functions.kernels.decimal_width import has_short_form
-from olapdb.lazy import LazyModule, lazy_modules
+from olapdb.lazy import lazy_modules
 from olapdb.plan import nodes
 from olapdb.plan.expressions import columns_of
 from olapdb.plan.totals import totals_plan
@@ -61,7 +61,6 @@ if TYPE_CHECKING:
         union,
         window,
     )
-    from olapdb.execute.spill import large_counts
 else:
     (
         array_join,
@@ -93,7 +92,6 @@ else:
         "union",
         "window",
     )
-    large_counts = LazyModule("olapdb.execute.spill.large_counts")
 
 
 def run(plan: nodes.Plan, context: ExecutionContext) -> Result:
@@ -266,16 +264,6 @@ def _aggregated(
     if extremes is not None:
         return aggregate_batches(node, iter(()), context, extremes)
     projected = projected_groups(node, context)
-    keeps_distinct = any(call.aggregate.keeps_distinct for _, call in node.aggregates)
-    if keeps_distinct and projected is None and large_counts.may_count_on_disk(node, context):
-        return large_counts.counted_batches(
-            node,
-            lambda part: aggregate_batches(
-                part, _input(part, node.child, context, run_child), context
-            ),
-            lambda: run_child(node.child, context),
-            context,
-        )
     rows = _input(node, node.child, context, run_child)
     if not groups_max or projected is not None:
         return aggregate_batches(node, rows, context, projected)

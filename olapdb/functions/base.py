@@ -7,7 +7,7 @@ Kernels take and return such values and never loop over rows.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 from typing import Literal, TypeAlias
@@ -98,6 +98,9 @@ class ScalarCall:
 
 
 MergeClass: TypeAlias = Literal["exact", "ordered", "float", "sketch"]
+Division: TypeAlias = Literal["none", "by value", "in order"]
+"""How the state of one group that memory does not take can be divided on disk: not at all, into parts without common
+values, or into stretches of its sorted values."""
 
 
 @dataclass(frozen=True)
@@ -240,6 +243,27 @@ class Aggregate(ABC):
         `marks` has the distinct arguments of each group as bits, uint64 of shape (groups, words): the lowest bit of
         the first word stands for the first of `values`."""
         return None
+
+    @property
+    def division(self) -> Division:
+        """How the elements of one group's states can be divided, so that memory need not take them all."""
+        return "none"
+
+    def elements(self, states: pa.Array) -> list[pa.Array]:
+        """Return the elements of states of one group, a row for each; the first column is the value by which they are
+        divided. Only for a `division` other than none; this base raises NotImplementedError."""
+        raise NotImplementedError
+
+    def state_of_elements(self, elements: Sequence[pa.Array]) -> pa.Array:
+        """Return the one state of elements: in "by value" repeats are merged, "in order" they are sorted already. Only
+        for a `division` other than none; this base raises NotImplementedError."""
+        raise NotImplementedError
+
+    def result_of_parts(self, parts: Iterable[pa.Array], count: int) -> pa.Array:
+        """Return the one result of a group from the states of its parts, in order of the values if the `division` is
+        "in order"; the states have `count` elements together, repeats included. Only for a `division` other than none;
+        this base raises NotImplementedError."""
+        raise NotImplementedError
 
     @property
     def takes_dictionaries(self) -> bool:

@@ -1,14 +1,15 @@
-"""The order of inner joins, by the estimated rows of every intermediate result.
+"""The order of joins, by the estimated rows of every intermediate result.
 
 Up to `limit` relations it is the cheapest of all trees without a needless CROSS join (dynamic
 programming over connected sets); above, and between unconnected ones, greedy. The smaller side of
-each join is the one that is held and hashed. Views keep the order in which they are written, so this is
+each join is the one that is held and hashed. A SEMI or ANTI join above inner joins, as EXISTS becomes, is done before
+them on the one relation whose rows it keeps or drops, where that costs less. Views keep the order in which they are written, so this is
 no rule of `optimize`: only queries use it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
@@ -22,8 +23,9 @@ from olapdb.optimize.join_graph import JoinGraph, JoinTree, Relations, build, gr
 from olapdb.optimize.merge_projects import merge_projects
 from olapdb.optimize.prune_columns import prune_columns
 from olapdb.optimize.push_predicates import push_predicates
+from olapdb.plan.expressions import columns_of, is_repeatable
 from olapdb.plan.nodes import Filter, Join, Node, Plan, Scan
-from olapdb.plan.tree import all_nodes, bottom_up, map_subqueries, with_inputs
+from olapdb.plan.tree import all_nodes, bottom_up, expressions_of, map_subqueries, with_inputs
 from olapdb.records import dataclass
 
 DYNAMIC_MAX = 12
@@ -77,20 +79,86 @@ def _ordered_tree(root: Node, estimator: Estimator, limit: int) -> Node:
 
 def _ordered(node: Node, estimator: Estimator, limit: int) -> Node:
     """Return a node with the inner joins at its top, and those further below, in the cheapest order. `limit` is as in
-    `order_joins`."""
-    graph = graph_of(node)
+    `order_joins`. SEMI and ANTI joins above them are done on one relation where that costs less."""
+    above = list(_partner_joins(node))
+    top = above[-1].left if above else node
+    graph = graph_of(top)
     if graph is None:
         return with_inputs(node, tuple(_ordered(c, estimator, limit) for c in node.children()))
     relations = tuple(_ordered(relation, estimator, limit) for relation in graph.relations)
     changed = any(new is not old for new, old in zip(relations, graph.relations, strict=True))
     graph = JoinGraph(relations, graph.equalities, graph.conditions)
-    written = written_tree(node)
+    tree = written_tree(top)
+    rights = [_ordered(join.right, estimator, limit) for join in above]
+    kept = [replace(join, right=right) for join, right in zip(above, rights, strict=True)]
     if sum(map(estimator.table_rows, relations)) >= tuning.JOIN_ORDER_ROWS_MIN:
+        graph, kept = _with_partners_first(graph, kept, estimator, limit)
         costs = _Costs(graph, estimator)
-        tree = costs.best(limit)
-        if costs.of(tree) <= GAIN_MIN * costs.of(written):
-            return with_columns_of(build(graph, tree), node)
-    return with_columns_of(build(graph, written), node) if changed else node
+        best = costs.best(limit)
+        if costs.of(best) <= GAIN_MIN * costs.of(tree):
+            tree, changed = best, True
+    changed = changed or len(kept) < len(above)
+    if not changed and all(new is old.right for new, old in zip(rights, above, strict=True)):
+        return node
+    ordered = build(graph, tree) if changed else top
+    for join in reversed(kept):
+        ordered = replace(join, left=ordered, fields=ordered.schema)
+    return with_columns_of(ordered, node)
+
+
+def _partner_joins(node: Node) -> Iterator[Join]:
+    """Yield the SEMI and ANTI joins at the top of a plan, the outermost first. Each keeps or drops left rows, whatever
+    the other joins do."""
+    while (
+        isinstance(node, Join)
+        and node.kind == "LEFT"
+        and node.strictness in ("SEMI", "ANTI")
+        and node.fields == node.left.schema
+        and all(map(is_repeatable, expressions_of(node)))
+    ):
+        yield node
+        node = node.left
+
+
+def _with_partners_first(
+    graph: JoinGraph, above: Sequence[Join], estimator: Estimator, limit: int
+) -> tuple[JoinGraph, list[Join]]:
+    """Return the graph in which relations have the SEMI and ANTI joins that cost less on them than above all inner
+    joins, and the other ones of `above`, the outermost first."""
+    kept: list[Join] = []
+    for join in reversed(above):
+        pushed = _with_partner_first(graph, join, estimator, limit)
+        if pushed is None:
+            kept.insert(0, join)
+        else:
+            graph = pushed
+    return graph, kept
+
+
+def _with_partner_first(
+    graph: JoinGraph, join: Join, estimator: Estimator, limit: int
+) -> JoinGraph | None:
+    """Return the graph with a SEMI or ANTI join on the one relation that it reads on its left; None if it reads
+    several, or if it costs less above the inner joins, which may leave few of the relation's rows."""
+    right = {field.name for field in join.right.schema}
+    read = frozenset().union(*map(columns_of, expressions_of(join))) - right
+    reading = [at for at, node in enumerate(graph.relations) if read & _names(node)]
+    if len(reading) != 1:
+        return None
+    (at,) = reading
+    relations = list(graph.relations)
+    relations[at] = replace(join, left=relations[at], fields=relations[at].schema)
+    pushed = JoinGraph(tuple(relations), graph.equalities, graph.conditions)
+    before, after = _Costs(graph, estimator), _Costs(pushed, estimator)
+    everything = (1 << len(relations)) - 1
+    cost_above = before.of(before.best(limit)) + before.rows(everything) + after.rows(everything)
+    cost_first = after.of(after.best(limit)) + before.leaves[at] + after.leaves[at]
+    return pushed if cost_first <= GAIN_MIN * cost_above else None
+
+
+def _names(node: Node) -> frozenset[str]:
+    """Return the names of a node's columns."""
+    return frozenset(field.name for field in node.schema)
 
 
 def written_tree(node: Node) -> JoinTree:

@@ -197,9 +197,12 @@ class Filter(UnaryNode):
 
 @dataclass(frozen=True)
 class Project(UnaryNode):
-    """The expressions (unique name, expression over the child), computed for each row."""
+    """The expressions (unique name, expression over the child), computed for each row.
+
+    `is_wide`: values may be much larger than what they are made of, see `plan.wide_values`."""
 
     expressions: tuple[tuple[str, Expression], ...]
+    is_wide: bool = False
 
     @cached_property
     def schema(self) -> Schema:

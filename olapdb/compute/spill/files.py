@@ -255,12 +255,14 @@ class SpillFile:
             start += extent.size
         return fixed_rows.rows_of(pieces)
 
-    def read_all(self, extents: Iterable[Extent], rows_max: int) -> Iterator[pa.RecordBatch]:
-        """Yield the batches of extents, small ones joined to about `rows_max` rows."""
+    def read_all(
+        self, extents: Iterable[Extent], rows_max: int, bytes_max: int = READ_BYTES
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the batches of extents, small ones joined to about `rows_max` rows or `bytes_max` bytes."""
         waiting: list[Extent] = []
         rows = nbytes = 0
         for extent in extents:
-            if waiting and (rows + extent.rows > rows_max or nbytes + extent.nbytes > READ_BYTES):
+            if waiting and (rows + extent.rows > rows_max or nbytes + extent.nbytes > bytes_max):
                 yield self._joined(waiting)
                 waiting, rows, nbytes = [], 0, 0
             waiting.append(extent)

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.compute.batches import cut, take_rows
-from olapdb.compute.spill.files import Extent, SpillFile, joined
+from olapdb.compute.spill.files import READ_BYTES, Extent, SpillFile, joined
 from olapdb.config import tuning
 from olapdb.functions.kernels.hashing import combined, hash_values, mix
 from olapdb.lazy import LazyModule
@@ -163,11 +163,13 @@ class PartitionedRows:
         self._write()
         return sum(1 for extents in self._extents if extents) > 1
 
-    def read(self, partition: int, rows_max: int) -> Iterator[pa.RecordBatch]:
+    def read(
+        self, partition: int, rows_max: int, bytes_max: int = READ_BYTES
+    ) -> Iterator[pa.RecordBatch]:
         """Yield a partition's rows, in the order in which they were added, in batches of at most
-        `rows_max`."""
+        `rows_max` and about `bytes_max` bytes."""
         self._write()
-        extents = self._file.read_all(self._extents[partition], rows_max)
+        extents = self._file.read_all(self._extents[partition], rows_max, bytes_max)
         return (piece for batch in extents for piece in cut(batch, rows_max))
 
 

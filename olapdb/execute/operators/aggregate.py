@@ -26,7 +26,13 @@ from olapdb.execute.operators.coded_inputs import CodedInputs, state_of
 from olapdb.execute.operators.compact_columns import bytes_of_rows, have_one_form, joined_batches
 from olapdb.execute.operators.divided_groups import DividedGroups, LooseRows
 from olapdb.execute.operators.grouping_sets import grouping_sets, repeatable, totals_row
-from olapdb.execute.operators.partials import Partial, empty_group, finalized, first_of_groups
+from olapdb.execute.operators.partials import (
+    Partial,
+    empty_group,
+    finalized,
+    first_of_groups,
+    results_of,
+)
 from olapdb.execute.operators.row_limits import limited
 from olapdb.execute.spill.group_merger import GroupMerger
 from olapdb.functions.base import AceroAggregation, TotalsOfState
@@ -79,7 +85,12 @@ def _aggregated(
         account, loose_account = (
             stack.enter_context(context.memory.account("GROUP BY")) for _ in range(2)
         )
-        merger = stack.enter_context(GroupMerger(calls, len(node.keys), context, account))
+        # What makes other groups of these, and a LIMIT that keeps some, need states.
+        is_final = not node.sets and node.totals is None and first is None and not context.blocks
+        answers = results_of(node, positions) if is_final else ()
+        merger = stack.enter_context(
+            GroupMerger(calls, len(node.keys), context, account, results=answers)
+        )
         grouping = _Grouping(node, calls, context, merger)
         grouping.may_divide &= first is None
         loose = DividedGroups(calls, grouping.states, context, loose_account)
@@ -133,7 +144,7 @@ def _rows(
                 row = totals_row(node, finest, calls, positions, context)
                 context.totals[id(node)] = row
             if node.sets:
-                results = grouping_sets(node, finest, calls, context)
+                results = grouping_sets(node, finest, calls, positions, context)
         groups = (
             batch
             for partial in results

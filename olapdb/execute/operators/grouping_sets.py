@@ -12,7 +12,13 @@ import pyarrow as pa
 from olapdb.compute.batches import broadcast, cut
 from olapdb.compute.context import ExecutionContext
 from olapdb.compute.evaluate import evaluate_predicate
-from olapdb.execute.operators.partials import Partial, empty_group, finalized, group_by_some
+from olapdb.execute.operators.partials import (
+    Partial,
+    empty_group,
+    finalized,
+    group_by_some,
+    results_of,
+)
 from olapdb.execute.spill.group_merger import GroupMerger
 from olapdb.functions import default_value
 from olapdb.functions.kernels.columns import true_positions
@@ -44,16 +50,20 @@ def repeatable(groups: Iterator[Partial], keys: int, context: ExecutionContext) 
 
 
 def grouping_sets(
-    node: Aggregate, finest: Groups, calls: Sequence[AggregateCall], context: ExecutionContext
+    node: Aggregate,
+    finest: Groups,
+    calls: Sequence[AggregateCall],
+    positions: Sequence[int],
+    context: ExecutionContext,
 ) -> Iterator[Partial]:
     """Yield the groups of each grouping set, merged from `finest`, the groups by all keys.
 
     Over no rows the set without keys has one group in GROUPING SETS, and none in ROLLUP or CUBE, as
     in ClickHouse."""
     for number, members in enumerate(node.sets):
-        positions = [at for at, (name, _) in enumerate(node.keys) if name in members]
-        partials = (group_by_some(partial, positions, calls) for partial in finest())
-        merged = _merged(partials, len(positions), calls, context)
+        places = [at for at, (name, _) in enumerate(node.keys) if name in members]
+        partials = (group_by_some(partial, places, calls) for partial in finest())
+        merged = _merged(partials, len(places), calls, results_of(node, positions), context)
         if not members and not node.empty_without_rows:
             merged = iter((next(merged, None) or empty_group(calls),))
         for partial in merged:
@@ -72,10 +82,11 @@ def totals_row(
     Keys are NULL or their type's default; the row counts to the grouping set without keys."""
     kept = (_having(node, partial, positions, context) for partial in finest())
     partials = (group_by_some(partial, [], calls) if node.keys else partial for partial in kept)
-    total = next(_merged(partials, 0, calls, context), None) or empty_group(calls)
+    merged = _merged(partials, 0, calls, results_of(node, positions), context)
+    total = next(merged, None) or empty_group(calls)
     keys = [_absent_key(node.key_type(key), 1) for _, key in node.keys]
     set_number = (pa.array([len(node.sets) - 1], pa.uint64()),) if node.sets else ()
-    return finalized(node, Partial(keys, total.states, 1, set_number), positions)
+    return finalized(node, Partial(keys, total.states, 1, set_number, total.results), positions)
 
 
 def _having(
@@ -96,12 +107,13 @@ def _merged(
     partials: Iterable[Partial],
     keys: int,
     calls: Sequence[AggregateCall],
+    results: Sequence[tuple[AggregateCall, int]],
     context: ExecutionContext,
 ) -> Iterator[Partial]:
-    """Yield the union of the partials' groups."""
+    """Yield the union of the partials' groups; a group whose states memory does not take comes finished."""
     with ExitStack() as stack:
         account = stack.enter_context(context.memory.account("GROUP BY"))
-        merger = stack.enter_context(GroupMerger(calls, keys, context, account))
+        merger = stack.enter_context(GroupMerger(calls, keys, context, account, results=results))
         for partial in partials:
             merger.add(partial)
         yield from merger.groups()
@@ -117,7 +129,7 @@ def _with_all_keys(node: Aggregate, merged: Partial, number: int) -> Partial:
         for name, key in node.keys
     ]
     set_column = (from_numpy(np.full(merged.groups, number, np.uint64)),)
-    return Partial(keys, merged.states, merged.groups, set_column)
+    return Partial(keys, merged.states, merged.groups, set_column, merged.results)
 
 
 def _absent_key(data_type: DataType, rows: int) -> pa.Array:

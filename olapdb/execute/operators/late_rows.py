@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -39,6 +40,7 @@ from olapdb.execute.operators.sort import not_after, nth_value, order_columns, s
 from olapdb.execute.pruning.granule_selection import live_parts
 from olapdb.execute.pruning.interval_analysis import ValueInterval, interval_of_bounds
 from olapdb.functions.kernels.columns import from_values
+from olapdb.lazy import LazyModule
 from olapdb.model.columns import PartColumns
 from olapdb.model.part import ColumnBounds
 from olapdb.plan.expressions import ColumnRef, Expression, columns_of, is_repeatable, transform
@@ -46,6 +48,11 @@ from olapdb.plan.nodes import Limit, Project, Scan, Sort, SortKey
 from olapdb.records import dataclass
 from olapdb.types import UINT64
 from olapdb.types.arrow_values import from_numpy, to_numpy
+
+if TYPE_CHECKING:
+    from olapdb.plan import wide_values
+else:
+    wide_values = LazyModule("olapdb.plan.wide_values")
 
 _SHARES_OF_ROWS = 32
 """The part of the memory that some rows of the answer may take."""
@@ -70,6 +77,8 @@ def late_top_batches(node: Sort, context: ExecutionContext) -> Iterator[pa.Recor
         if not all(map(is_repeatable, expressions.values())):
             return None
         keys = tuple(replace(key, expression=_inlined(key.expression, expressions)) for key in keys)
+        if project.is_wide and wide_values.may_be_wide([key.expression for key in keys]):
+            return None  # the Project computes them some rows at a time
     if not isinstance(scan, Scan) or not _reads_parts(scan, context):
         return None
     if not all(is_repeatable(key.expression) for key in keys):

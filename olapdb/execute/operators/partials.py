@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 else:
     coded_sets = LazyModule("olapdb.execute.operators.coded_sets")
 
-MERGE_BYTES_PER_GROUP = 40
+MERGE_BYTES_PER_ITEM = 40
 MERGE_COPIES = 4
 _RANGES_PER_THREAD = 2
 
@@ -49,11 +49,19 @@ class Partial:
     groups: int
     set_column: tuple[pa.Array, ...] = ()
     """The number of the grouping set, where there are sets."""
+    results: tuple[pa.Array, ...] = ()
+    """The results of the calls, in place of states, of groups whose states memory does not take."""
 
     @property
     def nbytes(self) -> int:
         """Return the size of keys and states; of codes that of their values."""
         return sum(map(_bytes, (*self.keys, *self.states)))
+
+    @property
+    def items(self) -> int:
+        """Return the number of groups, and of the elements of states that are lists, which merging sorts or hashes. Codes
+        are merged by themselves, and do not count."""
+        return self.groups + sum(0 if is_coded_set(s) else _list_elements(s) for s in self.states)
 
     def decoded(self, calls: Sequence[AggregateCall]) -> Partial:
         """Return the partial with the values of keys in place of codes, and states of the calls in place of sets."""
@@ -103,10 +111,10 @@ def first_of_groups(keys: Sequence[pa.Array], groups: Factorised) -> list[pa.Arr
     return [key.take(first) for key in keys]
 
 
-def merging_bytes(nbytes: int, groups: int) -> int:
-    """Return an estimate of the bytes that merging partials needs, which have `nbytes` and `groups` groups together:
-    concatenated, partitioned and merged columns, and some numbers for each group."""
-    return MERGE_COPIES * nbytes + MERGE_BYTES_PER_GROUP * groups
+def merging_bytes(nbytes: int, items: int) -> int:
+    """Return an estimate of the bytes that merging partials needs, which have `nbytes` and `items` groups and elements of
+    lists together: concatenated, partitioned and merged columns, and some numbers for each item."""
+    return MERGE_COPIES * nbytes + MERGE_BYTES_PER_ITEM * items
 
 
 def merge_partials(
@@ -229,6 +237,18 @@ def _elements(states: pa.Array) -> np.ndarray | None:
     return np.diff(to_numpy(states.offsets))
 
 
+def _list_elements(states: pa.Array) -> int:
+    """Return the number of elements of states that are lists, or have a list inside: the most of any. Numbers, which
+    need no dictionary of their own, count half."""
+    if pa.types.is_struct(states.type):
+        return max(map(_list_elements, states.flatten()), default=0)
+    if not pa.types.is_list(states.type) or not len(states):
+        return 0
+    offsets = states.offsets
+    elements = int(offsets[-1].as_py() - offsets[0].as_py())
+    return elements // 2 if pa.types.is_primitive(states.type.value_type) else elements
+
+
 def _merged_range(
     call: AggregateCall, states: pa.Array, groups: Groups, start: int, stop: int
 ) -> pa.Array:
@@ -273,14 +293,16 @@ def _finalized(call: AggregateCall, states: pa.Array) -> pa.Array:
     return single_chunk(call.aggregate.finalize(states))
 
 
+def results_of(node: Aggregate, positions: Sequence[int]) -> list[tuple[AggregateCall, int]]:
+    """Return the calls of an aggregation, each with the position of its states, as a `GroupMerger` takes them."""
+    return [(call, at) for (_, call), at in zip(node.aggregates, positions, strict=True)]
+
+
 def finalized(node: Aggregate, partial: Partial, positions: Sequence[int]) -> pa.RecordBatch:
     """Return the rows of the groups; `positions` are those of each aggregate's states."""
-    columns = [
-        *partial.keys,
-        *(
-            _finalized(call, partial.states[position])
-            for (_, call), position in zip(node.aggregates, positions, strict=True)
-        ),
-        *partial.set_column,
-    ]
+    results = partial.results or (
+        _finalized(call, partial.states[position])
+        for (_, call), position in zip(node.aggregates, positions, strict=True)
+    )
+    columns = [*partial.keys, *results, *partial.set_column]
     return make_batch(columns, node.schema, partial.groups)

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from olapdb.compute.batches import rows_only
 from olapdb.compute.context import ExecutionContext
-from olapdb.compute.evaluate import evaluate_array
+from olapdb.compute.evaluate import counting_bytes, evaluate_array
 from olapdb.compute.stages import Stage
+from olapdb.lazy import LazyModule
 from olapdb.plan.expressions import ColumnRef
 from olapdb.plan.nodes import Project
+
+if TYPE_CHECKING:
+    from olapdb.execute.operators import row_pieces
+else:
+    row_pieces = LazyModule("olapdb.execute.operators.row_pieces")
 
 
 def project_batches(
@@ -38,4 +45,21 @@ def project_batches(
             return pa.RecordBatch.from_arrays(columns, names=node.arrow_schema.names)
         return pa.RecordBatch.from_arrays(columns, schema=node.arrow_schema)
 
-    return Stage(context, lambda batch: (projected(batch),), child)
+    if not node.is_wide or not context.joins_batches:
+        return Stage(context, lambda batch: (projected(batch),), child)
+    pieces = row_pieces.RowPieces(context.batch_bytes)
+
+    def projected_piece(piece: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Yield the values for the rows of a piece; tell how many bytes they and the values inside of them have."""
+        with counting_bytes() as computed:
+            values = projected(piece)
+            pieces.learn(piece.num_rows, max(values.nbytes, computed.nbytes or 0))
+        yield values
+
+    return _one_by_one(Stage(context, projected_piece, child, gather=pieces.cut))
+
+
+def _one_by_one(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield batches. Unlike those of a Stage they are taken one after the other, so that no thread makes all that
+    follow from the rows of a task before others take them."""
+    yield from batches

@@ -55,7 +55,7 @@ def _top_rows(
     sorter: Sorter,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows that may be among the first `limit`, for the sorter, which is cut back to its first `limit` rows
-    whenever it holds many more. Threads drop rows that sort after a bound, where they can."""
+    whenever it holds many more, or many bytes. Threads drop rows that sort after a bound, where they can."""
     top = _Top(node.keys, limit, context)
     with ExitStack() as stack:
         rows = begun(child, stack)
@@ -71,7 +71,8 @@ def _top_rows(
                 if not batch.num_rows:
                     continue
                 yield batch
-                if not sorter.spilled and sorter.rows >= top.many:
+                is_wide = sorter.rows > 2 * limit and sorter.nbytes > 4 * context.batch_bytes
+                if not sorter.spilled and (sorter.rows >= top.many or is_wide):
                     last = sorter.cut_back()
                     if last is not None and sorter.rows == limit:
                         top.learn(order_columns(node.keys, last, context))

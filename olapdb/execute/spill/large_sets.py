@@ -15,12 +15,12 @@ as the key of a sort, a set must fit the memory."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pyarrow as pa
 
 from olapdb.compute.context import ExecutionContext, LargeSet
-from olapdb.plan.conditions import all_of, conjuncts, scalar_call
+from olapdb.optimize.wide_rows import scan_without, with_columns
+from olapdb.plan.conditions import conjuncts, scalar_call
 from olapdb.plan.expressions import (
     Cast,
     ColumnRef,
@@ -28,7 +28,6 @@ from olapdb.plan.expressions import (
     Expression,
     InSubquery,
     LambdaParameter,
-    columns_of,
     transform,
     walk,
 )
@@ -67,10 +66,7 @@ def _joined(node: Node, context: ExecutionContext) -> Node:
     changed = map_expressions(
         with_inputs(node, (marked,)), lambda expression: transform(expression, by_mark)
     )
-    if changed.schema == node.schema:
-        return changed
-    columns = tuple((field.name, ColumnRef(field.type, field.name)) for field in node.schema)
-    return Project(changed, columns)
+    return with_columns(changed, node.schema)
 
 
 def _joined_scan(scan: Scan, context: ExecutionContext) -> Node:
@@ -82,27 +78,8 @@ def _joined_scan(scan: Scan, context: ExecutionContext) -> Node:
     above = [c for c in conditions if any(True for _ in _large_sets(c, context))]
     if not above:
         return scan
-    condition = all_of(above)
-    read = columns_of(condition)
-    added = tuple(column for column in scan.predicate_columns if column[0] in read)
-    below = replace(
-        scan,
-        columns=(*scan.columns, *((unique, column) for unique, column, _ in added)),
-        types=(*scan.types, *(data_type for _, _, data_type in added)),
-        prewhere=_without(scan.prewhere, above),
-        predicate=_without(scan.predicate, above),
-        predicate_columns=tuple(c for c in scan.predicate_columns if c not in added),
-    )
-    rows = _joined(Filter(below, condition), context)
-    return Project(
-        rows, tuple((field.name, ColumnRef(field.type, field.name)) for field in scan.schema)
-    )
-
-
-def _without(condition: Expression | None, removed: list[Expression]) -> Expression | None:
-    """Return the condition without some of its conjuncts; None if no other is left."""
-    kept = [c for c in conjuncts(condition) if not any(c is other for other in removed)]
-    return all_of(kept) if kept else None
+    below, condition = scan_without(scan, above)
+    return with_columns(_joined(Filter(below, condition), context), scan.schema)
 
 
 def _large_sets(expression: Expression | None, context: ExecutionContext) -> Iterator[InSubquery]:

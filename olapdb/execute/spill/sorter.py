@@ -81,6 +81,11 @@ class Sorter:
         return self._buffer.rows
 
     @property
+    def nbytes(self) -> int:
+        """Return the bytes of the rows in memory."""
+        return self._buffer.nbytes
+
+    @property
     def spilled(self) -> bool:
         """Return whether any rows are on disk."""
         return bool(self._runs)
@@ -132,7 +137,7 @@ class Sorter:
         for batch in self._merged():
             columns = batch.columns[: len(self._schema)]
             rows = pa.RecordBatch.from_arrays(columns, names=[f.name for f in self._schema])
-            yield from cut(rows, self._context.batch_rows)
+            yield from cut(rows, self._rows_at_once(rows))
 
     def _sorted_in_memory(self) -> Iterator[pa.RecordBatch]:
         """Yield the buffer's rows in order and empty it."""
@@ -142,9 +147,15 @@ class Sorter:
         batch = self._buffer.concatenate()
         _, order = self._order(batch, self._account)
         self._account.set(batch.nbytes + order.nbytes)
-        for start in range(0, len(order), self._context.batch_rows):
+        step = self._rows_at_once(batch)
+        for start in range(0, len(order), step):
             self._context.check()
-            yield take_rows(batch, order.slice(start, self._context.batch_rows))
+            yield take_rows(batch, order.slice(start, step))
+
+    def _rows_at_once(self, rows: pa.RecordBatch) -> int:
+        """Return how many of the rows a batch may have: fewer where they are wide."""
+        of_bytes = int(rows.num_rows * self._context.batch_bytes // max(rows.nbytes, 1))
+        return min(self._context.batch_rows, max(of_bytes, 1))
 
     def _order(
         self, batch: pa.RecordBatch, account: MemoryAccount
@@ -209,10 +220,11 @@ class Sorter:
         ]
 
     def _taken(self, rows: pa.RecordBatch, order: pa.Array) -> Iterator[pa.RecordBatch]:
-        """Yield the rows at the positions, in their order, in batches of at most a batch's rows."""
-        for start in range(0, len(order), self._context.batch_rows):
+        """Yield the rows at the positions, in their order, in batches of at most a batch's rows and bytes."""
+        step = self._rows_at_once(rows)
+        for start in range(0, len(order), step):
             self._context.check()
-            yield rows.take(order.slice(start, self._context.batch_rows))
+            yield rows.take(order.slice(start, step))
 
     def _write(self, batches: Iterator[pa.RecordBatch]) -> Run:
         """Write sorted batches, in blocks of bounded size; return the run."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from olapdb.functions.aggregates import group_kernels
 from olapdb.functions.aggregates.masks import null_unless
 from olapdb.functions.aggregates.sums import Average, Count, Sum, may_be_counted
-from olapdb.functions.base import AceroAggregation, Aggregate, Groups, TotalsOfState
+from olapdb.functions.base import AceroAggregation, Aggregate, Division, Groups, TotalsOfState
 from olapdb.functions.kernels import columns
 from olapdb.lazy import lazy_modules
 from olapdb.native.group_totals import Total
@@ -57,7 +57,29 @@ class SharedStateCombinator(Combinator):
 
 
 @dataclass(frozen=True)
-class If(SharedStateCombinator):
+class DividedLikeInner(SharedStateCombinator):
+    """A combinator with the states and results of the wrapped aggregate."""
+
+    @property
+    def division(self) -> Division:
+        """That of the inner aggregate."""
+        return self.inner.division
+
+    def elements(self, states: pa.Array) -> list[pa.Array]:
+        """Return the elements of the inner states."""
+        return self.inner.elements(states)
+
+    def state_of_elements(self, elements: Sequence[pa.Array]) -> pa.Array:
+        """Return the inner state of elements."""
+        return self.inner.state_of_elements(elements)
+
+    def result_of_parts(self, parts: Iterable[pa.Array], count: int) -> pa.Array:
+        """Return the inner result."""
+        return self.inner.result_of_parts(parts, count)
+
+
+@dataclass(frozen=True)
+class If(DividedLikeInner):
     """-If: aggregate only the rows where the last argument is true (neither 0 nor NULL)."""
 
     @property
@@ -146,7 +168,7 @@ class SimpleState(Combinator):
 
 
 @dataclass(frozen=True)
-class Merge(SharedStateCombinator):
+class Merge(DividedLikeInner):
     """-Merge: merge the states in the argument and return the finished value."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
@@ -156,7 +178,7 @@ class Merge(SharedStateCombinator):
 
 
 @dataclass(frozen=True)
-class SeenRowsCombinator(SharedStateCombinator):
+class SeenRowsCombinator(DividedLikeInner):
     """A combinator that records whether a group had any row without NULLs, for Nullable arguments,
     -OrNull and -OrDefault. State: Tuple(seen UInt8, state).
 
@@ -219,6 +241,14 @@ class SeenRowsCombinator(SharedStateCombinator):
         rows = np.where(columns.numpy_values(seen) != 0, np.arange(len(states)), -1)
         return extremes.fill_missing(group_kernels.take_rows(values, rows), self)
 
+    def elements(self, states: pa.Array) -> list[pa.Array]:
+        """Return the elements of the inner states."""
+        return self.inner.elements(columns.struct_fields(states)[1])
+
+    def result_of_parts(self, parts: Iterable[pa.Array], count: int) -> pa.Array:
+        """Return the inner result: a group with elements has seen a row."""
+        return columns.retype(self.inner.result_of_parts(parts, count), self.result_type.arrow)
+
     def acero(self) -> tuple[AceroAggregation, ...] | None:
         """Return the inner Arrow aggregations and a count of values that are not NULL.
 
@@ -273,8 +303,32 @@ class DistinctCombinator(Combinator):
 
     def finalize(self, states: pa.Array) -> pa.Array:
         """Return the inner result over each group's distinct values."""
+        return self.inner.finalize(self._inner_states(states))
+
+    def _inner_states(self, states: pa.Array) -> pa.Array:
+        """Return the inner state of each group's distinct values."""
         offsets, elements = columns.elements_of(states)
         several = len(self.inner.argument_types) > 1
         arguments = columns.struct_fields(elements) if several else [elements]
         groups = Groups(columns.parents_of(offsets), len(states))
-        return self.inner.finalize(self.inner.state(arguments, groups))
+        return self.inner.state(arguments, groups)
+
+    @property
+    def division(self) -> Division:
+        """By value if the inner state has one size, whatever the number of values."""
+        return "none" if columns.has_lists(self.inner.state_type.arrow) else "by value"
+
+    def elements(self, states: pa.Array) -> list[pa.Array]:
+        """Return the values of states."""
+        return [columns.elements_of(states)[1]]
+
+    def state_of_elements(self, elements: Sequence[pa.Array]) -> pa.Array:
+        """Return the state of values, which may have repeats."""
+        return distinct.set_of(elements[0], self.state_type.arrow)
+
+    def result_of_parts(self, parts: Iterable[pa.Array], count: int) -> pa.Array:
+        """Return the inner result over the values of all parts."""
+        states = pa.concat_arrays([self._inner_states(part) for part in parts])
+        return self.inner.finalize(
+            self.inner.merge(states, Groups(np.zeros(len(states), np.int64), 1))
+        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +22,7 @@ from olapdb.functions.aggregates.signatures import (
     require_no_parameters,
     state_type_of,
 )
-from olapdb.functions.base import Aggregate, Groups
+from olapdb.functions.base import Aggregate, Division, Groups
 from olapdb.functions.kernels import columns
 from olapdb.records import dataclass
 from olapdb.types import (
@@ -92,13 +92,64 @@ class CountedValues(Aggregate):
 
 
 @dataclass(frozen=True)
-class TopK(CountedValues):
+class MostFrequent(CountedValues):
+    """An aggregate of the values of the largest weights, of equal ones the smaller values. The others of a part of a
+    state can be left out, since each value is in one part."""
+
+    @property
+    def division(self) -> Division:
+        """By value."""
+        return "by value"
+
+    @property
+    def values_max(self) -> int:
+        """The most values of which the result is made."""
+        return 1
+
+    def elements(self, states: pa.Array) -> list[pa.Array]:
+        """Return the values of states, and their weights."""
+        return [columns.elements_of(field)[1] for field in columns.struct_fields(states)]
+
+    def state_of_elements(self, elements: Sequence[pa.Array]) -> pa.Array:
+        """Return the state of values, which may have repeats, and their weights."""
+        values, weights = elements
+        groups = Groups(np.zeros(len(values), np.int64), 1)
+        return self._state([values], columns.numpy_values(weights), groups)
+
+    def result_of_parts(self, parts: Iterable[pa.Array], count: int) -> pa.Array:
+        """Return the result of the most frequent values of each part."""
+        kept: list[pa.Array] = []
+        for part in parts:
+            values, weights = self.elements(part)
+            if kept:
+                values = pa.concat_arrays([kept[0], values])
+                weights = pa.concat_arrays([kept[1], weights])
+            kept = self._kept(values, weights)
+        return self.finalize(self.state_of_elements(kept))
+
+    def _kept(self, values: pa.Array, weights: pa.Array) -> list[pa.Array]:
+        """Return the values of the largest weights, which all differ, and their weights."""
+        if len(values) <= self.values_max:
+            return [values, weights]
+        smallest_first = np.iinfo(np.uint64).max - columns.numpy_values(weights)
+        order = np.lexsort((group_kernels.rank_rows([values]).ranks, smallest_first))
+        rows = from_numpy(order[: self.values_max])
+        return [values.take(rows), weights.take(rows)]
+
+
+@dataclass(frozen=True)
+class TopK(MostFrequent):
     """topK(k), topKWeighted(k): the k values of the largest weights, largest first.
 
     Of equal weights the smaller value comes first. The result is exact, unlike ClickHouse's."""
 
     limit: int = 10
     with_counts: bool = False
+
+    @property
+    def values_max(self) -> int:
+        """The most values of the result."""
+        return self.limit
 
     def finalize(self, states: pa.Array) -> pa.Array:
         """Return the values of the largest weights of each group, at most `limit` of them.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,7 @@ from olapdb.functions.aggregates.signatures import (
     require_no_parameters,
     state_type_of,
 )
-from olapdb.functions.base import Aggregate, Groups
+from olapdb.functions.base import Aggregate, Division, Groups
 from olapdb.functions.kernels import columns, hashing
 from olapdb.functions.kernels.decimal_width import has_short_form, lengthened, shortened
 from olapdb.functions.kernels.nested import truncate_lists
@@ -77,6 +77,12 @@ def union_lists(states: pa.Array, groups: Groups) -> pa.Array:
     return distinct_lists([elements], owners, states.type)
 
 
+def set_of(values: pa.Array, arrow: pa.DataType) -> pa.Array:
+    """Return one list of type `arrow` of the distinct values, sorted."""
+    lists = columns.lists_from(np.array([0, len(values)]), columns.retype(values, arrow.value_type))
+    return union_lists(lists, Groups(np.zeros(1, np.int64), 1))
+
+
 @dataclass(frozen=True)
 class UniqExact(Aggregate):
     """uniqExact: the exact number of distinct values.
@@ -113,6 +119,24 @@ class UniqExact(Aggregate):
         """Return the number of distinct values of each group from `marks`, which have a bit for each value that a
         group has."""
         return self.of_distinct(values, native_distinct.starts_of_marks(marks), marks)
+
+    @property
+    def division(self) -> Division:
+        """By value: the parts' numbers of distinct values add up. Not those of aggregates that give the values."""
+        return "by value" if type(self) is UniqExact else "none"
+
+    def elements(self, states: pa.Array) -> list[pa.Array]:
+        """Return the values of states."""
+        return [columns.elements_of(states)[1]]
+
+    def state_of_elements(self, elements: Sequence[pa.Array]) -> pa.Array:
+        """Return the state of values, which may have repeats."""
+        return set_of(elements[0], self.state_type.arrow)
+
+    def result_of_parts(self, parts: Iterable[pa.Array], count: int) -> pa.Array:
+        """Return the number of distinct values of all parts."""
+        total = sum(len(columns.elements_of(part)[1]) for part in parts)
+        return columns.from_values(np.array([total], np.int64), self.result_type.arrow)
 
     def finalize(self, states: pa.Array) -> pa.Array:
         """Return the number of distinct values of each group; a narrower type than UInt64 wraps."""

@@ -3,7 +3,7 @@ the median: from all the values, sorted."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,7 @@ from olapdb.functions.aggregates.signatures import (
     require_some,
     state_type_of,
 )
-from olapdb.functions.base import Aggregate, Groups
+from olapdb.functions.base import Aggregate, Division, Groups
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.kernels.decimal_width import decimals_of_integers
@@ -44,6 +44,26 @@ from olapdb.types import (
 from olapdb.types.arrow_values import from_numpy
 
 _PACKED_MAX = 1 << 62
+
+
+@dataclass(frozen=True)
+class _Picks:
+    """The rows of the values that make the quantile of each group, -1 for an empty group, and the share of the way from
+    the lower to the upper one."""
+
+    lower: np.ndarray
+    upper: np.ndarray
+    share: np.ndarray
+
+    @property
+    def rows(self) -> np.ndarray:
+        """All rows that are picked, some of them twice."""
+        return np.concatenate([self.lower, self.upper])
+
+    def among(self, rows: np.ndarray) -> _Picks:
+        """Return the picks where only `rows`, ascending, are left."""
+        lower, upper = np.searchsorted(rows, self.lower), np.searchsorted(rows, self.upper)
+        return _Picks(lower, upper, self.share)
 
 
 @dataclass(frozen=True)
@@ -79,28 +99,69 @@ class ExactQuantiles(Aggregate):
         offsets, elements = columns.elements_of(states)
         return self.state([elements], group_kernels.element_groups(offsets, groups))
 
+    @property
+    def division(self) -> Division:
+        """In order: a quantile is a value, or between two, at a position that follows from the number of values."""
+        return "in order"
+
+    def elements(self, states: pa.Array) -> list[pa.Array]:
+        """Return the values of states, floats as integers of the same order."""
+        values = columns.elements_of(states)[1]
+        if not pa.types.is_floating(values.type):
+            return [values]
+        return [from_numpy(group_kernels.sortable_bits(columns.numpy_values(values)))]
+
+    def state_of_elements(self, elements: Sequence[pa.Array]) -> pa.Array:
+        """Return the state of sorted values."""
+        (values,) = elements
+        arrow = self.state_type.arrow.value_type
+        if pa.types.is_floating(arrow):
+            floats = group_kernels.floats_of_sortable_bits(columns.numpy_values(values))
+            values = columns.from_values(floats, arrow)
+        return columns.lists_from(np.array([0, len(values)]), columns.retype(values, arrow))
+
+    def result_of_parts(self, parts: Iterable[pa.Array], count: int) -> pa.Array:
+        """Return the quantiles of all parts' values, of which those at the wanted positions are kept."""
+        picks = [self._picks(level, np.array([0, count])) for level in self.levels]
+        rows = np.unique(np.concatenate([pick.rows for pick in picks]))
+        chosen: list[pa.Array] = []
+        before = 0
+        for part in parts:
+            values = columns.elements_of(part)[1]
+            own = rows[(rows >= before) & (rows < before + len(values))] - before
+            chosen.append(values.take(from_numpy(own)))
+            before += len(values)
+        elements = pa.concat_arrays(chosen)
+        return self._results([self._values(pick.among(rows), elements) for pick in picks], 1)
+
     def finalize(self, states: pa.Array) -> pa.Array:
         """Return one quantile a group, or with quantilesExact a list of them in order of levels."""
         offsets, elements = columns.elements_of(states)
-        quantiles = [self._quantile(level, offsets, elements) for level in self.levels]
+        quantiles = [self._values(self._picks(level, offsets), elements) for level in self.levels]
+        return self._results(quantiles, len(states))
+
+    def _results(self, quantiles: list[pa.Array], groups: int) -> pa.Array:
+        """Return the results of groups from one array for each level."""
         if not isinstance(self.result_type, Array):
             return quantiles[0]
         count = len(self.levels)
         stacked = pa.concat_arrays(quantiles)
-        rows = np.arange(len(states))[:, None] + np.arange(count)[None, :] * len(states)
-        lists = np.arange(len(states) + 1) * count
+        rows = np.arange(groups)[:, None] + np.arange(count)[None, :] * groups
+        lists = np.arange(groups + 1) * count
         return columns.lists_from(lists, stacked.take(from_numpy(rows.reshape(-1))))
 
-    def _quantile(self, level: float, offsets: np.ndarray, elements: pa.Array) -> pa.Array:
-        """Return each group's quantile of one level; the type's default, or NaN, for an empty
-        group.
-        """
+    def _picks(self, level: float, offsets: np.ndarray) -> _Picks:
+        """Return which values make the quantile of each group, whose sorted values begin at `offsets`."""
         counts = np.diff(offsets)
         positions = np.minimum((level * counts).astype(np.int64), counts - 1)
         if level == 0.5 and self.name.endswith("Low"):
             positions = (counts - 1) // 2
         rows = np.where(counts > 0, offsets[:-1] + positions, -1)
-        values = group_kernels.take_rows(elements, rows)
+        return _Picks(rows, rows, np.zeros(len(rows)))
+
+    def _values(self, picks: _Picks, elements: pa.Array) -> pa.Array:
+        """Return the quantile of each group; the type's default, or NaN, for an empty group."""
+        values = group_kernels.take_rows(elements, picks.lower)
         result = self.result_type
         if pa.types.is_floating(values.type) and not isinstance(result, Array):
             return values.fill_null(float("nan"))  # quantilesExact gives 0, as in ClickHouse
@@ -115,9 +176,8 @@ class InterpolatedQuantiles(ExactQuantiles):
     The position from 0 is level * (n - 1), as PERCENTILE.INC of spreadsheets and type 7 of R, or
     level * (n + 1) - 1, as PERCENTILE.EXC and type 6."""
 
-    def _quantile(self, level: float, offsets: np.ndarray, elements: pa.Array) -> pa.Array:
-        """Return each group's quantile of one level; NaN for an empty group."""
-        values = columns.numpy_values(elements).astype(np.float64)
+    def _picks(self, level: float, offsets: np.ndarray) -> _Picks:
+        """Return the two values next to the position of each group, and its share of the way between them."""
         counts = np.diff(offsets)
         exclusive = "Exclusive" in self.name  # counted from 1, so that rounding is ClickHouse's
         position = level * (counts + 1) if exclusive else level * (counts - 1) + 1
@@ -125,11 +185,21 @@ class InterpolatedQuantiles(ExactQuantiles):
         whole = np.floor(position).astype(np.int64)
         lower = whole - 1
         upper = np.minimum(lower + 1, np.maximum(counts - 1, 0))
-        out = np.full(len(counts), np.nan)
+        starts = offsets[:-1]
         filled = counts > 0
-        starts = offsets[:-1][filled]
-        low, high = values[starts + lower[filled]], values[starts + upper[filled]]
-        share = (position - whole)[filled]
+        return _Picks(
+            np.where(filled, starts + lower, -1),
+            np.where(filled, starts + upper, -1),
+            position - whole,
+        )
+
+    def _values(self, picks: _Picks, elements: pa.Array) -> pa.Array:
+        """Return the quantile of each group; NaN for an empty group."""
+        values = columns.numpy_values(elements).astype(np.float64)
+        out = np.full(len(picks.lower), np.nan)
+        filled = picks.lower >= 0
+        low, high = values[picks.lower[filled]], values[picks.upper[filled]]
+        share = picks.share[filled]
         with np.errstate(invalid="ignore"):
             out[filled] = np.where(share == 0, low, low + share * (high - low))
         return columns.from_values(out, pa.float64())

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from olapdb.errors import ArgumentOutOfBound, CannotConvertType, NumberOfArgumentsDoesntMatch
 from olapdb.functions.aggregates import group_kernels
-from olapdb.functions.aggregates.counted_values import CountedValues
+from olapdb.functions.aggregates.counted_values import MostFrequent
 from olapdb.functions.aggregates.distinct import UniqExact
 from olapdb.functions.aggregates.extremes import fill_missing
 from olapdb.functions.aggregates.signatures import (
@@ -39,7 +39,7 @@ _UP_TO_MAX = 100
 
 
 @dataclass(frozen=True)
-class AnyHeavy(CountedValues):
+class AnyHeavy(MostFrequent):
     """anyHeavy(x): the most frequent value; of equally frequent ones the smallest.
 
     ClickHouse's algorithm (Misra and Gries with one counter) finds a value of more than half of the

@@ -334,3 +334,9 @@ def true_positions(keep: pa.BooleanArray) -> np.ndarray:
 def wrapped(column: Column, arrow: pa.DataType) -> Column:
     """Cast a column or constant of numbers to `arrow`; integers wrap around."""
     return column if column.type == arrow else pc.cast(column, arrow, safe=False)
+
+
+def has_lists(arrow: pa.DataType) -> bool:
+    """Return whether values of a type are, or have inside of them, lists or maps."""
+    inner = (arrow.field(at).type for at in range(arrow.num_fields))
+    return pa.types.is_list(arrow) or pa.types.is_map(arrow) or any(map(has_lists, inner))

@@ -28,7 +28,7 @@ from olapdb.optimize.cardinality import Estimator
 from olapdb.optimize.order_joins import joined_tables, order_joins
 from olapdb.optimize.share_subplans import share_subplans
 from olapdb.optimize.statistics import statistics_of
-from olapdb.plan.nodes import Join, Limit, Plan
+from olapdb.plan.nodes import Join, Limit, Plan, Project, Values
 from olapdb.plan.tree import all_nodes, all_scans
 from olapdb.result import Result
 from olapdb.sql import nodes
@@ -38,12 +38,13 @@ from olapdb.types import DataType
 
 if TYPE_CHECKING:
     from olapdb.formats import registry
-    from olapdb.optimize import query_rules
+    from olapdb.optimize import query_rules, wide_rows
     from olapdb.sql import format as sql_format
     from olapdb.statements.query import syntax_limits
 else:
     registry = LazyModule("olapdb.formats.registry")
     query_rules = LazyModule("olapdb.optimize.query_rules")
+    wide_rows = LazyModule("olapdb.optimize.wide_rows")
     sql_format = LazyModule("olapdb.sql.format")
     syntax_limits = LazyModule("olapdb.statements.query.syntax_limits")
 
@@ -145,7 +146,7 @@ def plan_query(query: nodes.Query, context: StatementContext, snapshot: Snapshot
     ordered = order_joins(plan, estimator, limit)
     if context.settings.boolean("push_aggregates_below_joins"):
         ordered = query_rules.push_aggregates(ordered, estimator)
-    ordered = _with_semi_joins(ordered, context, estimator)
+    ordered = _with_bounded_rows(_with_semi_joins(ordered, context, estimator))
     if key is not None:
         context.engine.plans.put((key, sizes), (plan, ordered))
     return ordered
@@ -189,6 +190,8 @@ def _plan_as_written(
         plan = replace(plan, joined_tables=joined_tables(plan))
         if not _join_order_limit(plan, context):
             plan = _shared(plan, context)
+    if not _join_order_limit(plan, context):
+        plan = _with_bounded_rows(plan)
     if cacheable:
         context.engine.plans.put(key, plan)
     return plan, key if cacheable else None
@@ -216,6 +219,13 @@ def _with_semi_joins(plan: Plan, context: StatementContext, estimator: Estimator
     if context.settings.boolean("share_common_subplans"):
         return query_rules.shared_semi_joins(plan, estimator)
     return query_rules.use_semi_joins(plan, estimator)
+
+
+def _with_bounded_rows(plan: Plan) -> Plan:
+    """Return the plan with wide values computed by Projects, some rows at a time; a plan that reads no rows as it is."""
+    if all(isinstance(node, Project | Values | Limit) for node in all_nodes(plan.root)):
+        return plan
+    return wide_rows.compute_wide_values_apart(plan)
 
 
 def _shared(plan: Plan, context: StatementContext, estimator: Estimator | None = None) -> Plan:

@@ -45,6 +45,10 @@ QUERIES = {
     "join on disk": "SELECT x.k, x.v, y.v FROM (SELECT number % 4096 AS k, number AS v FROM numbers(200000)) x"
     " JOIN (SELECT number % 4096 AS k, number AS v FROM numbers(200000)) y ON x.k = y.k"
     " SETTINGS max_bytes_before_external_join = 1, max_memory_usage = 40000000, max_threads = 2",
+    "top texts on disk": f"SELECT topK(3)(toString({FAR})), uniqExact(number) FROM numbers({ROWS})"
+    " SETTINGS max_memory_usage = 40000000, max_threads = 2",
+    "few groups on disk": f"SELECT number % 3 AS k, uniqExact(toString({FAR})), quantileExact(number)"
+    f" FROM numbers({ROWS}) GROUP BY k SETTINGS max_memory_usage = 40000000, max_threads = 2",
     "in": f"SELECT count() FROM numbers(1000) WHERE {FAR} IN (SELECT {FAR} FROM numbers({ROWS}))",
     "in texts": f"SELECT count() FROM numbers(1000) WHERE toString(number) IN"
     f" (SELECT toString({FAR}) FROM numbers({ROWS}))",

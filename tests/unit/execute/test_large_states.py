@@ -125,7 +125,58 @@ def test_distinct_values_past_memory(connection: Connection, calls: str) -> None
     assert spilled_bytes > 0
 
 
-@pytest.mark.parametrize("call", ["groupArray(k)", "quantileExact(k)", "length(groupUniqArray(k))"])
+FEW_GROUPS = (
+    "uniqExact(k), sum(v), count(), min(s)",
+    "count(DISTINCT k, s), uniqExact(s), uniqExactIf(k, v < 0)",
+    "quantileExact(0.3)(v), quantileExact(0.9)(v), quantilesExact(0.1, 0.5, 1)(toFloat64(v) / 7)",
+    "medianExactLow(k), medianExactHigh(k), quantileExactInclusive(0.77)(v), quantileExactExclusive(0.2)(v)",
+    "quantileExact(if(k % 4 = 0, NULL, k)), quantileExactOrNull(0.5)(toDecimal64(k, 3))",
+    "quantileExact(multiIf(k % 30 = 0, nan, k % 30 < 20, -0.0, 0.0)), quantileExact(toFloat32(k))",
+    "quantilesExact(0.5, 0.9)(toDateTime('2024-01-01 00:00:00', 'UTC') + k), quantileExact(toInt128(v) * 1000000000000000)",
+    "topK(3)(toString(k)), topK(2)(if(k % 3 = 0, 77, k)), anyHeavy(if(k % 3 = 0, 8, k))",
+    "topKWeighted(4)(k, k % 9), topK(5, 3, 'counts')(if(k % 2, k % 1000, k))",
+    "sumDistinct(k), avgDistinct(v % 50000), countDistinct(k), sumDistinct(toDecimal64(k, 2))",
+    "uniqExact(if(k % 5 = 0, NULL, k)), groupBitmap(k), uniqExactOrNull(k)",
+    "uniqExact((k, s)), uniqExact([k]), uniqExact(toLowCardinality(toString(k)))",
+)
+
+
+@pytest.mark.parametrize("keys", ["", "p", "p, toString(p)"])
+@pytest.mark.parametrize("calls", FEW_GROUPS)
+def test_few_groups_with_states_past_memory(connection: Connection, calls: str, keys: str) -> None:
+    clauses = f"GROUP BY {keys} ORDER BY {keys}" if keys else ""
+    sql = f"SELECT {keys}{',' * bool(keys)} {calls} FROM {MANY} {clauses}"
+    expected, _ = run(connection, sql, {"max_threads": 2})
+    rows, spilled_bytes = run(connection, sql, {**LIMITED, "max_memory_usage": 2_400_000})
+    assert rows == expected
+    assert spilled_bytes > 0
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        "p WITH TOTALS",
+        "ROLLUP(p)",
+        "GROUPING SETS ((s), ())",
+        "CUBE(p)",
+        "p WITH TOTALS HAVING p > 1",
+    ],
+)
+def test_totals_and_grouping_sets_with_states_past_memory(
+    connection: Connection, group: str
+) -> None:
+    sql = (
+        f"SELECT p, uniqExact(k), quantileExact(v), sum(v) FROM (SELECT k, v, s, k % 40 AS p FROM {MANY})"
+        f" GROUP BY {group} ORDER BY ALL"
+    )
+    sql = sql.replace("SELECT p,", "SELECT s,", 1) if "(s)" in group else sql
+    expected, _ = run(connection, sql, {"max_threads": 2})
+    rows, spilled_bytes = run(connection, sql, {**LIMITED, "max_memory_usage": 2_400_000})
+    assert rows == expected
+    assert spilled_bytes > 0
+
+
+@pytest.mark.parametrize("call", ["groupArray(k)", "length(groupUniqArray(k))"])
 def test_a_large_state_is_refused_with_advice(connection: Connection, call: str) -> None:
     with pytest.raises(MemoryLimitExceeded) as error:
         run(connection, f"SELECT {call} FROM t", {**LIMITED, "max_memory_usage": 300_000})

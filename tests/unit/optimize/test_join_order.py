@@ -87,6 +87,39 @@ def test_outer_joins_keep_their_sides() -> None:
     assert joined_tables(plan_of(query)) == ()
 
 
+EVERY_LINE = "SELECT sum(amount) FROM lines, orders WHERE lines.order = orders.id"
+
+
+@pytest.mark.parametrize(
+    ("exists", "nations"), [("EXISTS", "< 3"), ("NOT EXISTS", "< 22"), ("NOT EXISTS", "> 90")]
+)
+def test_partners_of_the_smaller_relation_are_looked_for_first(exists: str, nations: str) -> None:
+    plan = plan_of(
+        f"{EVERY_LINE} AND {exists} (SELECT 1 FROM customers WHERE customers.id = orders.customer"
+        f" AND customers.nation {nations})"
+    )
+    changed = order_joins(plan, Estimator(statistics), 10)
+    assert shape(plan.root) == "((lines orders) customers)"
+    assert shape(changed.root) == "(lines (orders customers))"
+    assert changed.root.schema == plan.root.schema
+
+
+def test_partners_of_few_rows_are_looked_for_last() -> None:
+    plan = plan_of(
+        "SELECT count() FROM lines, nations WHERE lines.part = nations.id AND nations.name = 'FRANCE'"
+        " AND EXISTS (SELECT 1 FROM orders WHERE orders.id = lines.order)"
+    )
+    assert shape(order_joins(plan, Estimator(statistics), 10).root) == "((lines nations) orders)"
+
+
+def test_partners_of_rows_of_several_tables_are_looked_for_last() -> None:
+    plan = plan_of(
+        f"{EVERY_LINE} AND EXISTS (SELECT 1 FROM customers WHERE customers.id = orders.customer"
+        " AND customers.nation = lines.part)"
+    )
+    assert shape(order_joins(plan, Estimator(statistics), 10).root) == "((lines orders) customers)"
+
+
 def test_joins_of_subqueries_are_ordered() -> None:
     plan = plan_of(
         "SELECT count() FROM lines WHERE order IN "
