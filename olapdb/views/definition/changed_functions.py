@@ -139,7 +139,9 @@ _CHANGED: tuple[tuple[int, Concerns, tuple[str, ...]], ...] = (
     (9, _has_nested_floats, ("least", "greatest")),
 )
 """(rules since which a function has other answers, for which calls, functions)."""
-_AGGREGATES: Mapping[str, int] = MappingProxyType({"entropy": 5, "quantileTiming": 8, "sumMap": 8})
+_AGGREGATES: Mapping[str, int] = MappingProxyType(
+    {"entropy": 5, "quantileTiming": 8, "sumMap": 8, "uniqUpTo": 9}
+)
 """Aggregates whose results changed, by the rules since which they did."""
 _CHOOSING = ("argMin", "argMax", "argAndMin", "argAndMax", "groupArraySorted", "min", "max", "any")
 """Aggregates that chose one of several values with zeros of two signs by their order, until rules 9."""

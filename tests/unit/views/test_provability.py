@@ -101,6 +101,7 @@ PROVABLE = [
     ("plain", "SELECT k, v AS n FROM s WHERE v > (SELECT sum(w) FROM summ)"),
     ("plain", "SELECT k, v AS n FROM s WHERE v > (SELECT max(w) FROM mt LIMIT 1)"),
     ("plain", "SELECT k, v AS n FROM s WHERE k IN (SELECT k FROM mt ORDER BY k LIMIT 3)"),
+    ("plain", "SELECT k, v AS n FROM s WHERE EXISTS (SELECT 1 FROM mt WHERE w > 3)"),
     ("plain", "SELECT k, v AS n FROM s WHERE k IN (SELECT k FROM mt ORDER BY w LIMIT 1 WITH TIES)"),
     (
         "plain",
