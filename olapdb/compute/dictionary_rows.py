@@ -18,6 +18,7 @@ from olapdb.compute.dictionary_ranges import Ranges
 from olapdb.compute.dictionary_tree import Tree
 from olapdb.compute.hash_table import Lookup
 from olapdb.compute.ordering import OrderColumn, sort_indices
+from olapdb.functions.kernels.nested_order import nested_ranks
 from olapdb.plan.expressions import DictionaryShape
 from olapdb.types.arrow_values import TRUE, from_numpy, to_numpy
 
@@ -129,8 +130,14 @@ class DictionaryRows:
         return by_rank[greatest]
 
     def _ranks(self) -> np.ndarray:
-        """Return the position of each row in the order of all columns, NULL first; int64."""
+        """Return the position of each row in the order of all columns, NULL first; int64. Rows that are equal by all
+        columns are ordered by the signs of their zeros, so that equal rows are the same bytes."""
         columns = [OrderColumn(column, nulls_first=True) for column in self.columns]
+        columns += [
+            OrderColumn(from_numpy(nested_ranks(column, zeros_apart=True)), nulls_first=True)
+            for column in self.columns
+            if pa.types.is_floating(column.type) or pa.types.is_nested(column.type)
+        ]
         ranks = np.empty(self.rows, np.int64)
         ranks[to_numpy(sort_indices(columns, self.rows))] = np.arange(self.rows)
         return ranks

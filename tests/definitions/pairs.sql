@@ -717,3 +717,32 @@ INSERT INTO s VALUES (1, 0), (2, 0);
 SYSTEM RECONCILE VIEW v;
 ALTER TABLE s MODIFY COLUMN x Int16;
 SYSTEM RECONCILE VIEW v;
+--= least_of_pairs_with_zeros
+CREATE TABLE s (k Int64, n Float64, y Int64) ENGINE = MergeTree ORDER BY (k, y);
+CREATE TABLE t (k Int64, x AggregateFunction(argMin, Int64, Tuple(UInt8, Float64))) ENGINE = AggregatingMergeTree ORDER BY k;
+CREATE MATERIALIZED VIEW v TO t AS SELECT k, argMinState(y, (toUInt8(1), n)) AS x FROM s GROUP BY k;
+INSERT INTO s VALUES (2, 0.0, 2);
+INSERT INTO s VALUES (2, -0.0, 1);
+OPTIMIZE TABLE s FINAL;
+SYSTEM RECONCILE VIEW v;
+--= dim_least_of_zeros
+CREATE TABLE s (k Int64, n Int64) ENGINE = MergeTree ORDER BY k;
+CREATE TABLE d (p Int64, x Float64, y Nullable(Float64)) ENGINE = MergeTree ORDER BY p;
+CREATE TABLE t (k Int64, x String) ENGINE = MergeTree ORDER BY k;
+CREATE MATERIALIZED VIEW v TO t AS SELECT k, (SELECT toString((argMin(x, 1), any((x, 1)), max([y]), min(map(1, x)), groupArraySorted(3)(x))) FROM d) AS x FROM s;
+INSERT INTO d VALUES (2, 0.0, nan);
+INSERT INTO d VALUES (1, -0.0, NULL);
+INSERT INTO s VALUES (1, 1);
+OPTIMIZE TABLE d FINAL;
+SYSTEM RECONCILE VIEW v;
+--= dict_rows_with_zeros
+CREATE TABLE s (k UInt64) ENGINE = MergeTree ORDER BY k;
+CREATE TABLE d (p Int64, k UInt64, a Float64, b Array(Float64)) ENGINE = MergeTree ORDER BY p;
+CREATE DICTIONARY dd (k UInt64, a Float64, b Array(Float64)) PRIMARY KEY k SOURCE(CLICKHOUSE(TABLE 'd')) LAYOUT(HASHED()) LIFETIME(300);
+CREATE TABLE t (k UInt64, x String) ENGINE = MergeTree ORDER BY k;
+CREATE MATERIALIZED VIEW v TO t AS SELECT k, toString((dictGet('dd', 'a', k), dictGet('dd', 'b', k))) AS x FROM s;
+INSERT INTO d VALUES (2, 1, 0.0, [0.0]);
+INSERT INTO d VALUES (1, 1, -0.0, [-0.0]);
+INSERT INTO s VALUES (1);
+OPTIMIZE TABLE d FINAL;
+SYSTEM RECONCILE VIEW v;

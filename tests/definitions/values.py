@@ -30,6 +30,8 @@ def normal(value: Any, kind: str) -> Any:
     """Return a sort key that puts values that should be equal side by side."""
     if isinstance(value, int) and kind.partition(" of ")[0].endswith(("Date", "Date32")):
         return day(value) or value
+    if isinstance(value, date) and not isinstance(value, datetime) and "Int" in kind:
+        return (value - date(1970, 1, 1)).days  # a Date that a column of integers holds
     if isinstance(value, Decimal | float | int) and not isinstance(value, bool):
         if value != value:
             return "nan"

@@ -63,7 +63,7 @@ def extreme_order_keys(array: pa.Array, *, largest: bool) -> np.ndarray:
     """Return integers that order as the values do, except that NaN (and NULL inside a value) is chosen last, for the
     smallest value as for the largest."""
     if pa.types.is_nested(array.type):
-        return nested_ranks(array, missing_low=largest)
+        return nested_ranks(array, missing_low=largest, zeros_apart=True)
     keys = group_kernels.order_keys(array)
     if largest and pa.types.is_floating(array.type):
         keys = np.where(np.isnan(columns.numpy_values(array)), np.iinfo(np.int64).min, keys)
@@ -247,7 +247,7 @@ class ExtremeArgument(Aggregate):
         best = group_kernels.extreme_keys(ordered, groups, largest=self.largest)
         ties = np.flatnonzero(ordered == best[groups.codes])
         tied_groups = Groups(groups.codes[ties], groups.count)
-        tied_ranks = nested_ranks(values.take(from_numpy(ties)))
+        tied_ranks = nested_ranks(values.take(from_numpy(ties)), zeros_apart=True)
         rows = group_kernels.extreme_rows(tied_ranks, tied_groups, largest=False)
         if not len(ties):
             return rows

@@ -75,6 +75,16 @@ class SingleValue(UniqExact):
 
     State: Array(T) of the distinct values, sorted."""
 
+    def of_distinct(
+        self, values: pa.Array, offsets: np.ndarray, codes: np.ndarray
+    ) -> pa.Array | None:
+        """Return None: the result needs the values, so the caller takes the state."""
+        return None
+
+    def of_marked(self, values: pa.Array, marks: np.ndarray) -> pa.Array | None:
+        """Return None: the result needs the values, so the caller takes the state."""
+        return None
+
     def finalize(self, states: pa.Array) -> pa.Array:
         """Return each group's only value, or NULL."""
         offsets, elements = columns.elements_of(states)
@@ -108,6 +118,13 @@ class UniqUpTo(UniqExact):
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         """Return each group's n + 1 smallest distinct values, sorted; rows with a NULL are skipped."""
         return truncate_lists(super().state(arguments, groups), self.limit + 1)
+
+    def of_distinct(
+        self, values: pa.Array, offsets: np.ndarray, codes: np.ndarray
+    ) -> pa.Array | None:
+        """Return the number of distinct values of each group from `offsets`, at most n + 1."""
+        counts = np.minimum(np.diff(offsets), self.limit + 1)
+        return columns.from_values(counts, self.result_type.arrow)
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
         """Return the n + 1 smallest distinct values of each group's states, sorted."""

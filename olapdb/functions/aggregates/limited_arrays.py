@@ -29,7 +29,7 @@ class GroupArraySorted(Aggregate):
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         """Return each group's smallest values, sorted, without NULLs."""
         (values,), groups = group_kernels.drop_null_rows(arguments, groups)
-        order = np.lexsort((nested_ranks(values), groups.codes))
+        order = np.lexsort((nested_ranks(values, zeros_apart=True), groups.codes))
         starts, counts = groups.starts, groups.sizes
         kept = np.arange(len(order)) - np.repeat(starts, counts) < self.limit
         offsets = columns.offsets_from_counts(np.minimum(counts, self.limit))

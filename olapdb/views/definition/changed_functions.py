@@ -17,12 +17,24 @@ from olapdb.functions import registry
 from olapdb.functions.kernels import calendar
 from olapdb.model.schema import MaterializedView, Table, View
 from olapdb.model.snapshot import Snapshot
-from olapdb.plan.expressions import Call, Constant, Expression, LambdaFunction
+from olapdb.plan.expressions import AggregateCall, Call, Constant, Expression, LambdaFunction
 from olapdb.plan.nodes import Plan
 from olapdb.plan.tree import all_aggregate_calls, all_expressions
 from olapdb.sql import nodes as sql
 from olapdb.sql.parser import parse_expression, parse_query
-from olapdb.types import Date32, DateTime, DateTime64, Float, Interval, plain
+from olapdb.types import (
+    Array,
+    DataType,
+    Date32,
+    DateTime,
+    DateTime64,
+    Float,
+    Interval,
+    Map,
+    Tuple,
+    has_floats,
+    plain,
+)
 
 Concerns: TypeAlias = Callable[[Call, str], bool]
 """A function from (call, the view's zone) to whether its answers may have changed."""
@@ -55,6 +67,16 @@ def _of_types(*kinds: type) -> Concerns:
         return any(isinstance(plain(t), kinds) for t in inner)
 
     return concerns
+
+
+def _has_nested_floats(call: Call, zone: str) -> bool:
+    """Return whether an argument is an array, a map or a tuple with floats in it."""
+    return any(_is_nested_float(argument.type) for argument in call.arguments)
+
+
+def _is_nested_float(data_type: DataType) -> bool:
+    """Return whether the type is an array, a map or a tuple with floats in it."""
+    return has_floats(data_type) and isinstance(plain(data_type), Array | Map | Tuple)
 
 
 def _skips_hours(call: Call, zone: str) -> bool:
@@ -113,10 +135,16 @@ _CHANGED: tuple[tuple[int, Concerns, tuple[str, ...]], ...] = (
     (8, _constant_with("zzzz"), ("formatDateTimeInJodaSyntax",)),
     (8, _of_types(DateTime64), ("age",)),
     (8, _counts_seconds, (*_MINUTES, "toStartOfInterval", "dateTrunc")),
+    (9, _has_nested_floats, ("less", "greater", "lessOrEquals", "greaterOrEquals")),
+    (9, _has_nested_floats, ("least", "greatest")),
 )
 """(rules since which a function has other answers, for which calls, functions)."""
-_AGGREGATES: Mapping[str, int] = MappingProxyType({"entropy": 5, "quantileTiming": 8, "sumMap": 8})
+_AGGREGATES: Mapping[str, int] = MappingProxyType(
+    {"entropy": 5, "quantileTiming": 8, "sumMap": 8, "uniqUpTo": 9}
+)
 """Aggregates whose results changed, by the rules since which they did."""
+_CHOOSING = ("argMin", "argMax", "argAndMin", "argAndMax", "groupArraySorted", "min", "max", "any")
+"""Aggregates that chose one of several values with zeros of two signs by their order, until rules 9."""
 
 
 def changed_functions(
@@ -135,11 +163,24 @@ def changed_functions(
         for name, since in _AGGREGATES.items():
             if since > view.judged_by and call.name.startswith(name):
                 functions.setdefault(name)
+        if view.judged_by < 9 and _chooses_floats(call):
+            functions.setdefault(call.name.partition("(")[0])
     written = _written_functions(view, snapshot)
     for since, concerns, names in _CHANGED:
         if since > view.judged_by and concerns is _any:
             functions.update(dict.fromkeys(name for name in names if name in written))
     return tuple(functions)
+
+
+def _chooses_floats(call: AggregateCall) -> bool:
+    """Return whether the aggregate chooses one of values with floats, other than an extreme of single floats."""
+    if not call.name.startswith(_CHOOSING):
+        return False
+    is_extreme = call.name.startswith(("min", "max", "any"))
+    return any(
+        _is_nested_float(argument.type) if is_extreme else has_floats(argument.type)
+        for argument in call.arguments
+    )
 
 
 def _written_functions(view: MaterializedView, snapshot: Snapshot) -> set[str]:

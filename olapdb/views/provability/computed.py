@@ -24,6 +24,7 @@ from olapdb.types import AggregateFunction, SimpleAggregateFunction, has_floats
 from olapdb.views.provability.expressions import bound_default, calls_text, volatile_names
 from olapdb.views.provability.judgement import JudgedItem, provable_item, refused, unproven_item
 from olapdb.views.provability.parts import BoundDefinition
+from olapdb.views.provability.rounding import rounded_outputs, rounding_problem
 
 _IDEMPOTENT = frozenset(
     (
@@ -47,6 +48,7 @@ def computed_items(parts: BoundDefinition) -> Iterator[JudgedItem]:
     yield from computed.columns()
     yield from computed.constraints()
     yield from computed.values_that_expire()
+    yield from computed.rounded_values()
     if parts.target.engine.merges_values:
         yield from computed.partitions()
         yield from computed.retention()
@@ -238,6 +240,29 @@ class _Computed:
                 f"the TTL of {self.parts.target_name} would group rows that the view has made.",
                 "Give the table a TTL over columns of ORDER BY, which removes whole rows.",
             )
+
+    def rounded_values(self) -> Iterator[JudgedItem]:
+        """Yield an item for each computation that reads a sum of floats of the query: its last bits would decide
+        a value, a partition, or when a row expires."""
+        table, name = self.parts.target, self.parts.target_name
+        computations = [
+            (f"{column.default_kind} of {column.name} of {name}", self.defaults[column.name])
+            for column in table.stored_columns
+            if column.name in self.defaults
+        ]
+        computations += [
+            (f"PARTITION BY of {name}", item) for item in self.parts.layout.partition_expressions
+        ]
+        computations += [
+            (f"TTL of {name}", self._bound(to_sql(item)))
+            for rule in ttl_rules(table)
+            if rule.action == "DELETE"
+            for item in rule_expressions(rule)
+        ]
+        rounded = rounded_outputs(self.parts.plan)
+        for what, expression in computations:
+            if self._input_columns(expression) & rounded:
+                yield rounding_problem(what)
 
     def retention(self) -> Iterator[JudgedItem]:
         """Yield an item for each expression of a TTL that removes rows."""

@@ -371,6 +371,8 @@ def is_totally_ordered(node: nodes.Node) -> bool:
                 computed = dict(pairs)
                 sources = [computed[column] for column in needed if column in computed]
                 needed = set().union(*(expressions.columns_of(source) for source in sources))
+                if not needed:
+                    return True  # all rows are equal: EXISTS(SELECT 1 …)
                 if ordered is not None:
                     order_sources = [computed[column] for column in ordered if column in computed]
                     ordered = {
