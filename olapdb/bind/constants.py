@@ -30,6 +30,7 @@ from olapdb.plan.expressions import (
     Expression,
     LambdaFunction,
     LambdaParameter,
+    ScalarSubquery,
 )
 from olapdb.sql import nodes as sql
 from olapdb.types.arrow_values import scalar_of
@@ -78,10 +79,14 @@ def call(name: str, arguments: tuple[Expression, ...], environment: Environment)
     if together is not None:
         for places in together(len(arguments)):
             arguments = _signed_beside_signed(arguments, places)
-    resolved = functions.resolve_scalar(
-        name, [Argument(a.type, a.value if isinstance(a, Constant) else None) for a in arguments]
-    )
+    resolved = functions.resolve_scalar(name, [_argument(a) for a in arguments])
     return fold(Call(resolved.type, resolved.name, arguments, resolved), environment)
+
+
+def _argument(expression: Expression) -> Argument:
+    """Return an expression as an argument of a scalar function."""
+    value = expression.value if isinstance(expression, Constant) else None
+    return Argument(expression.type, value, isinstance(expression, ScalarSubquery))
 
 
 _MEETING: Mapping[str, Callable[[int], Sequence[Sequence[int]]]] = {
