@@ -50,6 +50,7 @@ MEANING = frozenset(
         "enable_named_columns_in_function_tuple",
         "function_locate_has_mysql_compatible_argument_order",
         "force_grouping_standard_compatibility",
+        "group_by_use_nulls",
         "enable_unaligned_array_join",
         "use_with_fill_by_sorting_prefix",
         *FUNCTION_SETTINGS,
