@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from olapdb.bind.syntax import walk
 from olapdb.errors import MultipleExpressionsForAlias, Position
@@ -53,3 +54,14 @@ def _alias_roots(select: sql.Select) -> Iterator[sql.Node]:
 def may_hold_aliases(node: sql.Node) -> bool:
     """Return whether `aliases_of` searches below the node: not below a query, star or name."""
     return not isinstance(node, sql.Query | sql.Star | sql.Literal | sql.Identifier)
+
+
+def with_expressions(branch: sql.Query, whole: sql.SetOperation) -> sql.Query:
+    """Return a branch of a set operation with the expressions that the WITH in front of the whole names, except those
+    whose names the branch's own WITH has. They are computed over the branch's rows, as in ClickHouse."""
+    assert isinstance(branch, sql.Select | sql.SetOperation)
+    own = {item.name for item in branch.with_items}
+    items = tuple(
+        item for item in whole.with_items if item.expression is not None and item.name not in own
+    )
+    return replace(branch, with_items=(*items, *branch.with_items)) if items else branch

@@ -127,7 +127,9 @@ class _ArrayJoinBinder:
         self.arrays.append((unique, array))
         element = ColumnRef(data_type, unique)
         if alias is not None:
-            self.added.append(RelationColumn(alias, data_type, lambda: element, starred=False))
+            self.added.append(
+                RelationColumn(alias, data_type, lambda: element, starred=False, array_joined=True)
+            )
         elif column is not None:
             self.replaced[column] = RelationColumn(
                 column.name,
@@ -137,6 +139,7 @@ class _ArrayJoinBinder:
                 column.starred,
                 column.bare,
                 column.shown_bare,
+                array_joined=True,
             )
 
     def _of_one_length(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from olapdb import functions, types
 from olapdb.bind.contracts import BindContext
@@ -21,7 +23,7 @@ from olapdb.errors import (
     UnknownSetting,
 )
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
-from olapdb.functions.kernels.columns import as_array
+from olapdb.functions.kernels.columns import as_array, single
 from olapdb.functions.scalar import ScalarDefinition
 from olapdb.plan.expressions import (
     Call,
@@ -30,6 +32,7 @@ from olapdb.plan.expressions import (
     Expression,
     LambdaFunction,
     LambdaParameter,
+    ScalarSubquery,
 )
 from olapdb.sql import nodes as sql
 from olapdb.types.arrow_values import scalar_of
@@ -77,11 +80,15 @@ def call(name: str, arguments: tuple[Expression, ...], environment: Environment)
     together = _MEETING.get(name)
     if together is not None:
         for places in together(len(arguments)):
-            arguments = _signed_beside_signed(arguments, places)
-    resolved = functions.resolve_scalar(
-        name, [Argument(a.type, a.value if isinstance(a, Constant) else None) for a in arguments]
-    )
+            arguments = _signed_beside_signed(arguments, places, environment)
+    resolved = functions.resolve_scalar(name, [_argument(a) for a in arguments])
     return fold(Call(resolved.type, resolved.name, arguments, resolved), environment)
+
+
+def _argument(expression: Expression) -> Argument:
+    """Return an expression as an argument of a scalar function."""
+    value = expression.value if isinstance(expression, Constant) else None
+    return Argument(expression.type, value, isinstance(expression, ScalarSubquery))
 
 
 _MEETING: Mapping[str, Callable[[int], Sequence[Sequence[int]]]] = {
@@ -96,24 +103,56 @@ _MEETING: Mapping[str, Callable[[int], Sequence[Sequence[int]]]] = {
 
 
 def _signed_beside_signed(
-    arguments: tuple[Expression, ...], places: Sequence[int]
+    arguments: tuple[Expression, ...], places: Sequence[int], environment: Environment
 ) -> tuple[Expression, ...]:
     """Return the arguments with literals beyond 32 bits as Int64 where they fit and meet signed integers.
 
     ClickHouse takes a literal such as 4294967296 for either type: `[-1, 4294967296]` is of Int64. A
     smaller UInt64 is no literal, whose type is the narrowest, but a cast."""
-    plain = [types.plain(a.type) for a in arguments]
-    met = [plain[at] for at in places]
-    if types.UINT64 not in met or not any(isinstance(t, types.Integer) and t.signed for t in met):
+    met = [arguments[at].type for at in places]
+    if not any(_may_hold_large_literal(argument) for argument in arguments):
         return arguments
     changed = list(arguments)
     for at in places:
         argument = arguments[at]
-        if argument.type == types.UINT64 and isinstance(argument, Constant):
-            number = argument.value.as_py()
-            if types.UINT32.maximum < number <= types.INT64.maximum:
-                changed[at] = Constant(types.INT64, functions.constant(number, types.INT64))
+        if isinstance(argument, Constant) and _may_hold_large_literal(argument):
+            target = _signed_where_met(argument.type, met, single(argument.value))
+            changed[at] = cast(argument, target, environment, eager=True)
     return tuple(changed)
+
+
+def _may_hold_large_literal(argument: Expression) -> bool:
+    """Return whether an argument is a constant of a type that is, or has, a UInt64."""
+    return isinstance(argument, Constant) and "UInt64" in argument.type.name
+
+
+def _signed_where_met(
+    data_type: types.DataType, met: Sequence[types.DataType], values: pa.Array
+) -> types.DataType:
+    """Return the type of a constant with Int64 in place of each UInt64, also within arrays and tuples, whose
+    `values` are those of literals beyond 32 bits, and that stands where one of the types `met` has a signed integer."""
+    plain = [types.plain(t) for t in met]
+    if data_type == types.UINT64:
+        meets = any(isinstance(t, types.Integer) and t.signed for t in plain)
+        bounds = pc.min_max(values).as_py()
+        if not meets or bounds["min"] is None:
+            return data_type
+        are_literals = bounds["min"] > types.UINT32.maximum and bounds["max"] <= types.INT64.maximum
+        return types.INT64 if are_literals else data_type
+    if isinstance(data_type, types.Array):
+        inner = [t.inner for t in plain if isinstance(t, types.Array)]
+        return types.Array(_signed_where_met(data_type.inner, inner, values.flatten()))
+    if isinstance(data_type, types.Tuple):
+        count = len(data_type.elements)
+        tuples = [t for t in plain if isinstance(t, types.Tuple) and len(t.elements) == count]
+        elements = tuple(
+            _signed_where_met(element, [t.elements[at] for t in tuples], field)
+            for at, (element, field) in enumerate(
+                zip(data_type.elements, values.flatten(), strict=True)
+            )
+        )
+        return replace(data_type, elements=elements)
+    return data_type
 
 
 def call_definition(

@@ -204,6 +204,9 @@ class Binder(Protocol):
     def bind(self, node: sql.Expression) -> Expression:
         """Bind one expression."""
 
+    def over_groups(self, bound: Expression) -> Expression:
+        """Return the nullable form of a key of grouping sets, other expressions unchanged."""
+
     def bind_all(self, items: Sequence[sql.Expression]) -> tuple[Expression, ...]:
         """Bind the expressions in order, a star as the columns that it selects."""
 

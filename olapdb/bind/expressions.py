@@ -100,7 +100,10 @@ class ExpressionBinder:
 
     def bind(self, node: sql.Expression) -> expressions.Expression:
         """Bind one expression. The caller refuses AggregateRefs in it where they are not allowed."""
-        bound = self._bind(node)
+        return self.over_groups(self._bind(node))
+
+    def over_groups(self, bound: expressions.Expression) -> expressions.Expression:
+        """Return the nullable form of a key of grouping sets, see `use_nullable_keys`; others unchanged."""
         return self.nullable_keys.get(bound, bound) if self.nullable_keys else bound
 
     def use_nullable_keys(

@@ -26,7 +26,21 @@ from olapdb.errors import (
 from olapdb.functions.base import Environment
 from olapdb.functions.kernels.columns import from_scalars, single, structs_from, text
 from olapdb.plan import nodes as plan
-from olapdb.plan.expressions import Call, ColumnRef, Constant, Expression, InSubquery, InValues
+from olapdb.plan.expressions import (
+    Call,
+    ColumnRef,
+    Constant,
+    CorrelatedSubquery,
+    Expression,
+    InSubquery,
+    InValues,
+    LambdaParameter,
+    OuterColumn,
+    Unnested,
+    WindowExpression,
+    is_repeatable,
+    walk,
+)
 from olapdb.sql import nodes as sql
 
 _NULL = pa.nulls(1, pa.uint8())[0]
@@ -173,14 +187,30 @@ def _result_type(arguments: Sequence[Expression]) -> types.DataType:
 def _in_expressions(
     binder: Binder, argument: Expression, elements: Sequence[Expression], negated: bool
 ) -> Expression:
-    """Return IN over elements that are not all constants: `has` of an array, else a chain of
-    `or(equals …)`. It is Nullable(UInt8), and NULL where the left side is."""
+    """Return IN over elements that are not all constants: `has` of an array, else a chain of `or(equals …)`.
+
+    It is NULL where the left side is. Its type is Nullable(UInt8), but UInt8 where the left side is never NULL and the
+    elements are the same for all rows, as `today()` and a scalar subquery are."""
     if _is_array_of(elements, argument):
         return _in_array(binder, argument, elements[0], negated, False)
     elements = _of_tuple(binder, argument, elements)
     equal = tuple(_never_null(binder, binder.call("equals", (argument, e))) for e in elements)
     matches = equal[0] if len(equal) == 1 else binder.call("or", equal)
+    if all(map(_is_same_for_all_rows, elements)) and not types.is_nullable(argument.type):
+        return binder.call("not", (matches,)) if negated else matches
     return _null_of_null(binder, argument, matches, negated)
+
+
+def _is_same_for_all_rows(element: Expression) -> bool:
+    """Return whether an element of IN has one value for the whole query: it reads no column, and no function in it
+    answers row by row, as rand() does."""
+    nodes = list(walk(element))
+    has_columns = any(isinstance(e, ColumnRef | OuterColumn | LambdaParameter) for e in nodes)
+    has_rows = any(isinstance(e, CorrelatedSubquery | Unnested | WindowExpression) for e in nodes)
+    names = {e.function.name for e in nodes if isinstance(e, Call)}
+    return (
+        not has_columns and not has_rows and is_repeatable(element) and "materialize" not in names
+    )
 
 
 def _is_array_of(elements: Sequence[Expression], argument: Expression) -> bool:

@@ -21,6 +21,19 @@ def nested_arrays(relation: Relation, parts: tuple[str, ...]) -> list[RelationCo
     return [column for column in arrays if column.qualifier == arrays[0].qualifier]
 
 
+def joined_elements(relation: Relation, parts: tuple[str, ...]) -> list[RelationColumn]:
+    """Return the columns `n.a`, `n.b` that ARRAY JOIN made of the structure n, or of one with the alias n; [] if it did
+    not join all of them."""
+    *qualifier, name = parts
+    elements = [
+        column
+        for column in relation.columns
+        if column.name.startswith(f"{name}.")
+        and (not qualifier or tuple(qualifier) in column.qualifiers)
+    ]
+    return elements if all(column.array_joined for column in elements) else []
+
+
 def nested_value(binder: Binder, parts: tuple[str, ...]) -> Expression | None:
     """Return the structure of this name in FROM as an Array of named tuples; None without one.
 

@@ -46,9 +46,8 @@ class _Qualifier:
         context = context.nested()
         match query:
             case sql.SetOperation():
-                items, inner = self._with_items(
-                    query.with_items, context, recursive=query.recursive
-                )
+                items, _ = self._with_items(query.with_items, context, recursive=query.recursive)
+                inner = with_clause(self.queries, query, context)
                 return replace(
                     query,
                     with_items=items,

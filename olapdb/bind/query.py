@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from olapdb import errors, functions
 from olapdb.bind.added_filters import filtered_result
+from olapdb.bind.aliases import with_expressions
 from olapdb.bind.contracts import BindContext, BoundQuery, OutputColumn, QueryBinder
-from olapdb.bind.select import bind_select
+from olapdb.bind.select import bind_select, with_clause
 from olapdb.bind.subqueries import with_types
 from olapdb.config import FUNCTION_SETTINGS, Settings, lookup
 from olapdb.plan import nodes as plan
@@ -49,6 +50,7 @@ MEANING = frozenset(
         "enable_named_columns_in_function_tuple",
         "function_locate_has_mysql_compatible_argument_order",
         "force_grouping_standard_compatibility",
+        "group_by_use_nulls",
         "enable_unaligned_array_join",
         "use_with_fill_by_sorting_prefix",
         *FUNCTION_SETTINGS,
@@ -79,14 +81,15 @@ class StatementBinder(QueryBinder):
 
     def _set_operation(self, query: sql.SetOperation, context: BindContext) -> BoundQuery:
         """Bind UNION, EXCEPT or INTERSECT; columns are matched by position."""
-        context = context.with_tables(query.with_items, recursive=query.recursive)
+        context = with_clause(self, query, context)
         inner = context.nested()
         mode = self._mode(query, context)
         if query.operator == "UNION":
             branches = self._union_branches(query, mode, context)
-            bound = [self.query(b, inner) for b in branches]
+            bound = [self.query(with_expressions(b, query), inner) for b in branches]
             return self._union(bound, mode, query)
-        left, right = self.query(query.left, inner), self.query(query.right, inner)
+        left = self.query(with_expressions(query.left, query), inner)
+        right = self.query(with_expressions(query.right, query), inner)
         types = self._common_types((left, right), query)
         fields = self._fields(left, types)
         node = plan.SetDifference(

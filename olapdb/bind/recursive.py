@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from olapdb import functions
+from olapdb.bind.aliases import with_expressions
 from olapdb.bind.contracts import (
     BindContext,
     BoundQuery,
@@ -49,6 +50,8 @@ def bind_recursive(queries: QueryBinder, common: CommonTable, context: BindConte
     inner = replace(common.context, depth=context.depth).with_tables(query.with_items).nested()
     default_mode = Settings.of(context.settings).text("union_default_mode")
     first, repeated = _branches(common.item.name, query, default_mode)
+    first = [with_expressions(branch, query) for branch in first]
+    repeated = [with_expressions(branch, query) for branch in repeated]
     bases = [queries.query(branch, inner) for branch in first]
     names = common.item.column_aliases or tuple(c.name for c in bases[0].columns)
     if len(names) != len(bases[0].columns):

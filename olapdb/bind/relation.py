@@ -38,6 +38,8 @@ class RelationColumn:
     """Whether its result name has no qualifier, as that of the left key of USING."""
     used: bool = False
     state: Callable[[], Expression | None] | None = None
+    array_joined: bool = False
+    """Whether ARRAY JOIN made it: `n.*` then shows it by its name `n.x`."""
 
     def use(self) -> Expression:
         """Return the column's expression, and record that an expression reads it."""

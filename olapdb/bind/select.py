@@ -103,13 +103,15 @@ def _check_windows(binder: ExpressionBinder, select: sql.Select) -> None:
         binder.bind_all([item.expression for item in spec.order_by])
 
 
-def with_clause(queries: QueryBinder, select: sql.Select, context: BindContext) -> BindContext:
+def with_clause(
+    queries: QueryBinder, query: sql.Select | sql.SetOperation, context: BindContext
+) -> BindContext:
     """Return the context with the WITH queries as tables, and WITH constants for subqueries."""
-    expressions = {i.name: i.expression for i in select.with_items if i.expression is not None}
+    expressions = {i.name: i.expression for i in query.with_items if i.expression is not None}
     if expressions:
         with_constants = ExpressionBinder(queries, Relation((), _no_rows), context, expressions)
         context = replace(context, outer=with_constants)
-    return context.with_tables(select.with_items, recursive=select.recursive)
+    return context.with_tables(query.with_items, recursive=query.recursive)
 
 
 def _no_rows() -> plan.Node:

@@ -10,7 +10,7 @@ from functools import partial
 from olapdb.bind import constants
 from olapdb.bind.contracts import Binder
 from olapdb.bind.names import suggestion
-from olapdb.bind.nested_values import nested_arrays
+from olapdb.bind.nested_values import joined_elements, nested_arrays
 from olapdb.bind.relation import RelationColumn
 from olapdb.bind.result_names import result_name, starred_name
 from olapdb.bind.syntax import rewrite, walk
@@ -51,7 +51,9 @@ def expand_star(binder: Binder, star: sql.Star) -> Iterator[StarColumn]:
         if star.applied:
             yield StarColumn(result_name(binder, syntax), binder.bind(syntax), syntax)
         elif isinstance(syntax, sql.Identifier):
-            yield StarColumn(star_column_name(binder, column), column.use(), syntax)
+            yield StarColumn(
+                star_column_name(binder, column), binder.over_groups(column.use()), syntax
+            )
         else:
             yield StarColumn(star_column_name(binder, column), binder.bind(syntax), syntax)
 
@@ -215,11 +217,11 @@ def starred_columns(binder: Binder, star: sql.Star) -> list[RelationColumn]:
 
 
 def _parts_of_value(binder: Binder, star: sql.Star) -> list[RelationColumn]:
-    """Return what `n.*` stands for where n is no table: the arrays of the nested structure n, or the elements
-    of the tuple n, a column, an alias or an element of another one; [] for anything else."""
-    arrays = nested_arrays(binder.relation, star.qualifier)
-    if arrays:
-        return arrays
+    """Return what `n.*` stands for where n is no table: the arrays of the nested structure n, or what ARRAY JOIN made
+    of these, or the elements of the tuple n, a column, an alias or an element of another one; [] for anything else."""
+    for columns_of in (joined_elements, nested_arrays):
+        if columns := columns_of(binder.relation, star.qualifier):
+            return columns
     whole = binder.lookup(star.qualifier, sql.Identifier(star.qualifier, position=star.position))
     data_type = None if whole is None else plain(whole.type)
     if isinstance(data_type, Array):

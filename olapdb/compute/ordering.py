@@ -37,7 +37,7 @@ def sort_indices(columns: Sequence[OrderColumn], rows: int) -> pa.Array:
     leaves = [
         SortColumn(leaf, column.descending, column.nulls_first)
         for column in columns
-        for leaf in _sortable(column.values)
+        for leaf in _sortable(column.values, nulls_low=column.nulls_first != column.descending)
     ]
     if not leaves or rows <= 1:
         return from_numpy(np.arange(rows, dtype=np.uint64))
@@ -130,20 +130,24 @@ def _are_ordered(columns: Sequence[OrderColumn]) -> bool:
     return True
 
 
-def _sortable(column: pa.Array) -> list[pa.Array]:
-    """Return flat columns that Arrow can sort; sorting by them in turn sorts by the column."""
+def _sortable(column: pa.Array, *, nulls_low: bool = False) -> list[pa.Array]:
+    """Return flat columns that Arrow can sort; sorting by them in turn sorts by the column.
+
+    NULL and NaN within arrays and maps are below all other values with `nulls_low`, else above them."""
     arrow = column.type
     if pa.types.is_null(arrow):
         return []
     if pa.types.is_struct(arrow):
-        leaves = [leaf for child in column.flatten() for leaf in _sortable(child)]
+        fields = column.flatten()
+        leaves = [leaf for field in fields for leaf in _sortable(field, nulls_low=nulls_low)]
         return [_nulls_of(column), *leaves] if column.null_count else leaves
     if pa.types.is_list(arrow) or pa.types.is_map(arrow) or pa.types.is_large_list(arrow):
-        return [
-            lists_as_bytes(
-                column, lambda elements: dense_ranks([OrderColumn(elements)], len(elements))
-            )
-        ]
+
+        def ranks_of(elements: pa.Array) -> np.ndarray:
+            """Return the ranks of the elements of all arrays."""
+            return dense_ranks([OrderColumn(elements, nulls_first=nulls_low)], len(elements))
+
+        return [lists_as_bytes(column, ranks_of)]
     return [column]
 
 

@@ -16,7 +16,7 @@ from olapdb.commit.origin import CommitOrigin
 from olapdb.commit.staging import Staging
 from olapdb.config import Settings
 from olapdb.dml.find_rows import Parameters, in_partition, matching_offsets
-from olapdb.errors import UnknownIdentifier
+from olapdb.errors import UnexpectedExpression, UnknownIdentifier
 from olapdb.ingest.block_parts import layout_of
 from olapdb.ingest.read_parts import read_rows
 from olapdb.lineage.row_removal import RowChange, RowRemoval, stored_table
@@ -28,6 +28,7 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.records import dataclass
 from olapdb.runtime.failpoints import failpoint
 from olapdb.sql import nodes
+from olapdb.sql.trees import is_not_query, walk
 from olapdb.types.arrow_values import from_numpy
 
 
@@ -115,7 +116,19 @@ def remove_rows(
 
 def require_condition(condition: nodes.Expression | None) -> nodes.Expression:
     """Return the condition; raise UnknownIdentifier, as ClickHouse does, for a
-    DELETE without WHERE."""
+    DELETE without WHERE, and UnexpectedExpression for one that calls arrayJoin()."""
     if condition is None:
         raise UnknownIdentifier("DELETE needs a WHERE.", hint="TRUNCATE TABLE removes all rows.")
+    refuse_array_join(condition)
     return condition
+
+
+def refuse_array_join(action: nodes.Node) -> None:
+    """Raise UnexpectedExpression if an UPDATE or DELETE calls arrayJoin() outside of its subqueries."""
+    for node in walk(action, is_not_query):
+        if isinstance(node, nodes.Function) and node.name.lower() == "arrayjoin":
+            raise UnexpectedExpression(
+                "arrayJoin is not allowed in mutations: a row stays one row.",
+                hint="Call it in a subquery: WHERE x IN (SELECT arrayJoin(…)).",
+                position=node.position,
+            )

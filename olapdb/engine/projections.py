@@ -145,7 +145,7 @@ def bind_projection(projection: Projection, table: Table) -> BoundProjection:
     query = _parsed(projection)
     name = nodes.TableName(table.name, table.database)
     read = replace(query, source=nodes.TableReference(name), order_by=())
-    bound = optimize(bind_query(read, scope))
+    bound = optimize(bind_query(read, scope), splits_groups=False)
     tree = list(walk_nodes(bound.root))
     if any(True for node in tree for _ in subqueries_of(node)):
         raise IllegalProjection(f"The projection {projection.name} has a subquery.")

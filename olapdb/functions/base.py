@@ -66,10 +66,13 @@ class Environment:
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument in the binder: its type, and its value if it is a constant."""
+    """An argument in the binder: its type, and its value if it is a constant.
+
+    With `of_subquery` it is a scalar subquery: its kernel gets one value for all rows, which the binder does not know."""
 
     type: DataType
     constant: pa.Scalar | None = None
+    of_subquery: bool = False
 
 
 Volatility: TypeAlias = Literal["pure", "query", "row"]

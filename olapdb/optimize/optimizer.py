@@ -53,15 +53,20 @@ RULES: tuple[Callable[[Node], Node], ...] = (
 )
 
 
-def optimize(plan: Plan) -> Plan:
+_RULES_OF_ONE_AGGREGATE = tuple(rule for rule in RULES if rule is not group_distinct_texts)
+
+
+def optimize(plan: Plan, *, splits_groups: bool = True) -> Plan:
     """Return a plan of the same result: apply `RULES` in their order.
 
-    Raises InternalError where a rule changed the root's schema."""
-    return replace(plan, root=optimize_node(plan.root))
+    Without `splits_groups` a GROUP BY stays one Aggregate over the rows below it. Raises InternalError where a rule
+    changed the root's schema."""
+    rules = RULES if splits_groups else _RULES_OF_ONE_AGGREGATE
+    return replace(plan, root=optimize_node(plan.root, rules))
 
 
-def optimize_node(root: Node) -> Node:
-    """Apply all rules to one tree, and to each distinct subquery of its expressions once.
+def optimize_node(root: Node, rules: tuple[Callable[[Node], Node], ...] = RULES) -> Node:
+    """Apply the rules to one tree, and to each distinct subquery of its expressions once.
 
     Raises InternalError if a rule changed the root's schema."""
     done: dict[int, tuple[Node, Node]] = {}
@@ -70,11 +75,11 @@ def optimize_node(root: Node) -> Node:
         """Return a subquery's plan optimized, the same object for the same plan."""
         # The same plan may stand in several places; it is optimized once.
         if id(node) not in done:
-            done[id(node)] = (node, optimize_node(node))
+            done[id(node)] = (node, optimize_node(node, rules))
         return done[id(node)][1]
 
     node = bottom_up(root, lambda n: map_subqueries(n, subquery))
-    for rule in RULES:
+    for rule in rules:
         changed = rule(node)
         if changed.schema != node.schema:
             raise InternalError(

@@ -8,7 +8,7 @@ meaning from the text, so that escapes, numbers and operators follow ClickHouse.
 from __future__ import annotations
 
 import re
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from sqlglot.dialects.clickhouse import ClickHouse
 from sqlglot.errors import TokenError
@@ -36,6 +36,7 @@ _HEX_FLOAT = re.compile(
 )
 _QUOTED_OR_HEX_FLOAT = re.compile(f"{QUOTED}|(?P<float>{_HEX_FLOAT.pattern})", re.DOTALL)
 _HEREDOC = re.compile(f"{QUOTED}|{HEREDOC}", re.DOTALL)
+_CURLY = re.compile(f"{QUOTED}|{HEREDOC}|(?P<text>‘[^’]*’)|(?P<name>“[^”]*”)", re.DOTALL)
 _QUOTED_OR_OPEN = re.compile(QUOTED + r"|(?P<open>['\"`]|/\*)", re.DOTALL)
 
 
@@ -66,7 +67,9 @@ def scanned_tokens(source: SourceText, piece: str, start: int) -> list[Token]:
     """
     heredocs: dict[int, str] = {}
     floats: dict[int, str] = {}
-    scanned = _hide_heredocs(piece, heredocs) if "$" in piece else piece
+    curly: dict[int, str] = {}
+    scanned = _hide_curly(piece, curly) if "‘" in piece or "“" in piece else piece
+    scanned = _hide_heredocs(scanned, heredocs) if "$" in scanned else scanned
     scanned = _hide_hex_floats(scanned, floats) if _HEX_FLOAT.search(scanned) else scanned
     try:
         raw = _ClickHouseTokenizer(_DIALECT).tokenize(scanned)
@@ -78,6 +81,11 @@ def scanned_tokens(source: SourceText, piece: str, start: int) -> list[Token]:
         match scan.token_type:
             case TokenType.VAR:
                 _word(tokens, source, scan.text, start + at)
+            case TokenType.STRING | TokenType.IDENTIFIER if at in curly:
+                kind: Literal["string", "name"] = (
+                    "string" if scan.token_type == TokenType.STRING else "name"
+                )
+                tokens.append(Token(kind, curly[at], "", start + at, start + after))
             case TokenType.STRING if at in heredocs:
                 tokens.append(Token("string", heredocs[at], "", start + at, start + after))
             case TokenType.STRING:
@@ -171,6 +179,22 @@ def _hide_heredocs(piece: str, heredocs: dict[int, str]) -> str:
         return "'" + "." * (len(match[0]) - 2) + "'"
 
     return _HEREDOC.sub(hide, piece)
+
+
+def _hide_curly(piece: str, curly: dict[int, str]) -> str:
+    """Return `piece` with texts and names in curly quotes, ‘text’ and “name”, in straight ones; the length stays.
+
+    Puts the inside of each, which has no escapes, into `curly`, by offset."""
+
+    def hide(match: re.Match[str]) -> str:
+        """Record a text or name and return its stand-in; return any other match unchanged."""
+        quote = "'" if match["text"] else '"'
+        if not match["text"] and not match["name"]:
+            return match[0]
+        curly[match.start()] = match[0][1:-1]
+        return quote + "." * (len(match[0]) - 2) + quote
+
+    return _CURLY.sub(hide, piece)
 
 
 def _hide_hex_floats(piece: str, floats: dict[int, str]) -> str:

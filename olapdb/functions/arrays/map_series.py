@@ -86,6 +86,10 @@ def _pairs(name: str, arrays: list[pa.Array]) -> tuple[np.ndarray, pa.Array, pa.
     return offsets, keys, values
 
 
+_SPAN_MAX = 1 << 53
+"""More keys than any series may have."""
+
+
 def _series(
     offsets: np.ndarray, keys: np.ndarray, values: np.ndarray, last: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -98,7 +102,10 @@ def _series(
     if len(filled):
         low[filled] = np.minimum.reduceat(wide, starts)
         high = np.maximum.reduceat(wide, starts) if last is None else last[filled].astype(np.int64)
-        counts[filled] = np.maximum(high - low[filled] + 1, 0)
+        # A difference of 64-bit keys can wrap; no such series is small enough, and its size need not be exact.
+        spans = high.astype(np.float64) - low[filled]
+        exact = np.maximum(high - low[filled] + 1, 0)
+        counts[filled] = np.where(spans > _SPAN_MAX, _SPAN_MAX, exact)
     require_list_size("mapPopulateSeries", counts)
     out = columns.offsets_from_counts(counts)
     rows = columns.parents_of(out)

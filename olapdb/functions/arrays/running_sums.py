@@ -91,6 +91,9 @@ def _running_sum_from_zero(arrays: list[pa.Array], call: Invocation) -> pa.Array
         sums_of_wide = _wide_sums_from_zero(wide_numbers.limbs_of(elements), offsets)
         return columns.lists_from(offsets, wide_numbers.column_of(sums_of_wide, result.inner))
     values = elements.cast(wide)
+    if pa.types.is_decimal(wide):
+        unscaled = _wide_sums_from_zero(wide_numbers.limbs_of(values), offsets)
+        return columns.lists_from(offsets, _decimals_of(unscaled, wide))
     zero = default_value(result.inner)
     lengths = np.diff(offsets)
     sums: list[pa.Array] = []
@@ -109,6 +112,12 @@ def _running_sum_from_zero(arrays: list[pa.Array], call: Invocation) -> pa.Array
         return columns.lists_from(offsets, values)
     order = np.argsort(np.concatenate(rows))
     return columns.lists_from(offsets, pa.concat_arrays(sums).take(from_numpy(order)))
+
+
+def _decimals_of(limbs: np.ndarray, decimal_type: pa.DataType) -> pa.Array:
+    """Return unscaled integers, four limbs of 64 bits each, as decimals of an Arrow type, modulo its width."""
+    data = np.ascontiguousarray(limbs[:, : decimal_type.byte_width // 8])
+    return pa.Array.from_buffers(decimal_type, len(data), [None, pa.py_buffer(data)])
 
 
 def _wide_sums_from_zero(limbs: np.ndarray, offsets: np.ndarray) -> np.ndarray:
@@ -208,7 +217,12 @@ def _difference(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         exact = wide_numbers.added(limbs, wide_numbers.negated(earlier))
         return columns.lists_from(offsets, wide_numbers.column_of(exact, result.inner))
     if pa.types.is_decimal(wide) and pa.types.is_decimal(elements.type):
-        before = elements.take(from_numpy(np.arange(len(elements)) - ~first))
+        before_each = np.arange(len(elements)) - ~first
+        if wide.precision >= 38:  # Arrow would want a digit more than the type can have
+            limbs = wide_numbers.limbs_of(elements)
+            exact = wide_numbers.added(limbs, wide_numbers.negated(limbs[before_each]))
+            return columns.lists_from(offsets, _decimals_of(exact, wide))
+        before = elements.take(from_numpy(before_each))
         differences = decimal_width.decimal_within_bits(pc.subtract(elements, before), wide)
         if differences is None:
             raise DecimalOverflow(f"A difference of two elements does not fit {result.inner}.")
@@ -219,9 +233,8 @@ def _difference(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         numbers = np.diff(values, prepend=values[:1])
     numbers[first] = 0
     if pa.types.is_decimal(wide):  # of times with digits of a second
-        unscaled = wide_numbers.limbs_of(from_numpy(numbers))[:, : wide.byte_width // 8]
-        data = pa.py_buffer(np.ascontiguousarray(unscaled))
-        return columns.lists_from(offsets, pa.Array.from_buffers(wide, len(numbers), [None, data]))
+        unscaled = wide_numbers.limbs_of(from_numpy(numbers))
+        return columns.lists_from(offsets, _decimals_of(unscaled, wide))
     return columns.lists_from(offsets, columns.from_values(numbers, wide))
 
 

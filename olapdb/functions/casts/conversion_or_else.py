@@ -73,7 +73,7 @@ def _or_default(
     conversion: ConversionFunction, name: str, arguments: Sequence[Argument]
 ) -> ScalarCall:
     """Resolve …OrDefault, whose last argument may be the default for values that do not convert; else it is that of
-    …OrZero.
+    …OrZero. A zone stands in front of the default.
 
     Raises BadArguments for a default of another type than the result."""
     source = arguments[0].type
@@ -81,7 +81,12 @@ def _or_default(
         zone_type = types.plain(arguments[1].type)
         if not isinstance(zone_type, types.String):
             raise illegal(name, arguments[1].type, "a zone, in front of the default")
-    has_default = len(arguments) > conversion.extra[0] + 1
+    has_zone_alone = (
+        name in ("toDateTimeOrDefault", "toDateTime64OrDefault")
+        and len(arguments) == conversion.extra[0] + 2
+        and isinstance(types.plain(arguments[-1].type), types.String)
+    )
+    has_default = len(arguments) > conversion.extra[0] + 1 and not has_zone_alone
     target = conversion.target(name, arguments[:-1] if has_default else arguments)
     if has_default and arguments[-1].type != with_own_zone(target, arguments[-1].type):
         raise BadArguments(

@@ -13,7 +13,8 @@ Segment: TypeAlias = tuple[list[str | int], Selector | None]
 """Keys and places, and the selector behind them; the last segment of a path has none."""
 
 _STEP = re.compile(
-    r"""\.(?P<name>[A-Za-z_][\w-]*)|\[\s*(?P<place>\d+)\s*\]|\[(?P<several>[^\]"']*)\]"""
+    r"""\.(?P<name>\w[\w-]*)|\[\s*(?P<place>\d+)\s*\]"""
+    r"""|\[\s*(?P<word>[A-Za-z_]\w*)\s*\]|\[(?P<several>[^\]"']*)\]"""
 )
 _QUOTED = re.compile(r"""\."(?P<name>[^"]*)"|\[\s*["'](?P<key>[^"']*)["']\s*\]""")
 _RANGE = re.compile(r"\s*(\d+)(?:\s+to\s+(\d+))?\s*", re.IGNORECASE)
@@ -37,7 +38,7 @@ def parse_path(name: str, path: str) -> list[Segment]:
             steps = []
         else:
             place = groups.get("place")
-            key = groups["name"] or groups.get("key") or ""
+            key = groups["name"] or groups.get("key") or groups.get("word") or ""
             steps.append(key if place is None else int(place))
         at = match.end()
     if not path.startswith("$") or at < len(path):

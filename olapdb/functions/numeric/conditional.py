@@ -470,14 +470,27 @@ def _untransformed(name: str, count: int, result: DataType) -> ScalarCall:
     return ScalarCall(name, result, lambda given, rows, environment: given[place])
 
 
+def _require_pairs(name: str, keys: Column, values: Column) -> tuple[pa.Array, pa.Array]:
+    """Return the elements of the second and the third argument of transform, which are one value each for all rows.
+
+    Raises BadArguments for arrays of different sizes."""
+    pairs = [
+        given.values if isinstance(given, pa.Scalar) else given.slice(0, 1).flatten()
+        for given in (keys, values)
+    ]
+    if len(pairs[0]) != len(pairs[1]):
+        raise BadArguments(f"The arrays of {name} have different sizes.")
+    return pairs[0], pairs[1]
+
+
 def _transform(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Resolve transform(x, from, to[, default]): the element of `to` at x's position in `from`.
 
-    Without x in `from` it is the default, or x. Raises BadArguments unless `from` and `to` are
-    constants of one length, IllegalTypeOfArgument unless they are arrays of types that fit."""
+    Without x in `from` it is the default, or x. Raises BadArguments unless `from` and `to` are constants, or scalar
+    subqueries, of one length, IllegalTypeOfArgument unless they are arrays of types that fit."""
     subject, keys, values = arguments[:3]
     key_type, value_type = plain(keys.type), plain(values.type)
-    if keys.constant is None or values.constant is None:
+    if any(given.constant is None and not given.of_subquery for given in (keys, values)):
         raise BadArguments(f"The second and third argument of {name} must be constant arrays.")
     if not isinstance(key_type, Array) or not isinstance(value_type, Array):
         raise illegal(name, keys.type, "an array")
@@ -493,11 +506,10 @@ def _transform(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         ) from error
     if len(arguments) < 4 or otherwise.constant is not None:
         result = low_cardinality_result(result, [subject.type], [False])
-    found_keys, found_values = keys.constant.values, values.constant.values
-    if not len(found_keys) and isinstance(key_type.inner, Nothing):
+    if isinstance(key_type.inner, Nothing):
         return _untransformed(name, len(arguments), otherwise.type)
-    if len(found_keys) != len(found_values):
-        raise BadArguments(f"The arrays of {name} have different sizes.")
+    if keys.constant is not None and values.constant is not None:
+        _require_pairs(name, keys.constant, values.constant)
 
     def kernel(columns_given: Sequence[Column], rows: int, environment: Environment) -> Column:
         """Replace each value that is in the array `from` by the one at its place in `to`.
@@ -508,6 +520,11 @@ def _transform(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         varying = (columns_given[0], fallback_column)
         is_constant = all(isinstance(column, pa.Scalar) for column in varying)
         array = columns.as_array(columns_given[0], 1 if is_constant else rows)
+        found_keys, found_values = _require_pairs(
+            name,
+            columns_given[1] if keys.constant is None else keys.constant,
+            columns_given[2] if values.constant is None else values.constant,
+        )
         lookup_keys = _unified(found_keys, key_type.inner, make_nullable(compared), environment)
         array = _unified(array, subject.type, make_nullable(compared), environment)
         places = pc.index_in(array, lookup_keys)

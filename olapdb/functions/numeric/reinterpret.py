@@ -75,8 +75,7 @@ def _value_bytes(array: pa.Array, data_type: DataType) -> np.ndarray:
         return limbs.view(np.uint8)[:, : data_type.bits // 8]
     if isinstance(data_type, Decimal):
         limbs = wide_numbers.limbs_of(array).astype("<u8", copy=False)
-        width = next(w for w, digits in _DECIMAL_WIDTHS if data_type.precision <= digits)
-        return limbs.view(np.uint8)[:, :width]
+        return limbs.view(np.uint8)[:, : _decimal_width(data_type)]
     if isinstance(data_type, BFloat16):
         return brain_floats.words_of(array).view(np.uint8).reshape(len(array), 2)
     values = columns.numpy_values(array)
@@ -126,6 +125,22 @@ def _as_wide_number(result: WideNumber) -> scalar.Kernel:
     return kernel
 
 
+def _as_decimal(result: Decimal) -> scalar.Kernel:
+    """Return the kernel that takes the first bytes of a value, as many as ClickHouse stores for a value of `result`, as
+    an unscaled integer."""
+    width = _decimal_width(result)
+
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Take the bytes as unscaled integers; missing ones are zero."""
+        raw = _first_bytes(arrays[0], call.types[0], width)
+        out = np.zeros((len(raw), result.arrow.byte_width), np.uint8)
+        out[:, :width] = raw
+        out[:, width:] = np.where(raw[:, -1:] >= 128, 255, 0)
+        return pa.Array.from_buffers(result.arrow, len(raw), [None, pa.py_buffer(out)])
+
+    return kernel
+
+
 def _as_uuid(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     """Take the first 16 bytes of a value as a UUID."""
     halves = _first_bytes(arrays[0], call.types[0], 16).reshape(-1, 2, 8)[:, :, ::-1]
@@ -166,6 +181,11 @@ def _as_array(result: Array, element: scalar.Kernel) -> scalar.Kernel:
     return kernel
 
 
+def _decimal_width(data_type: Decimal) -> int:
+    """Return how many bytes ClickHouse stores for a value of a Decimal type."""
+    return next(w for w, digits in _DECIMAL_WIDTHS if data_type.precision <= digits)
+
+
 def _width(data_type: DataType) -> int:
     """Return how many bytes ClickHouse stores for a value of a type of fixed width."""
     if isinstance(data_type, FixedString):
@@ -174,6 +194,8 @@ def _width(data_type: DataType) -> int:
         return 16
     if isinstance(data_type, WideNumber):
         return data_type.bits // 8
+    if isinstance(data_type, Decimal):
+        return _decimal_width(data_type)
     arrow = data_type.arrow
     stored = _STORED.get(type(data_type))
     return stored.itemsize if stored is not None else arrow.bit_width // 8
@@ -222,6 +244,8 @@ def _kernel_of(name: str, source: DataType, target: DataType) -> scalar.Kernel:
         kernel = _as_fixed_bytes
     elif isinstance(target, WideNumber):
         kernel = _as_wide_number(target)
+    elif isinstance(target, Decimal):
+        kernel = _as_decimal(target)
     elif isinstance(target, _FIXED):
         dtype = _STORED.get(type(target)) or np.dtype(columns.dtype_of(target.arrow))
         kernel = _as_number(target, dtype.newbyteorder("<"))

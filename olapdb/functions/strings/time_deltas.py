@@ -21,7 +21,17 @@ from olapdb.functions.scalar import (
     standard_call,
     with_count_errors,
 )
-from olapdb.types import FLOAT64, STRING, Float, Integer, Interval, String, plain
+from olapdb.types import (
+    FLOAT64,
+    STRING,
+    Decimal,
+    Float,
+    Integer,
+    Interval,
+    String,
+    WideNumber,
+    plain,
+)
 
 _SECOND = 10**9
 _UNITS = (
@@ -76,17 +86,19 @@ def _format(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
     Raises BadArguments."""
     kind = plain(arguments[0].type)
-    require(name, [kind], (Integer, Float, Interval), "a number of seconds or an interval")
+    numbers = (Integer, WideNumber, Float, Decimal, Interval)
+    require(name, [kind], numbers, "a number of seconds or an interval")
     unit_nanoseconds = _of_interval(name, kind) if isinstance(kind, Interval) else 0
     first = _unit(name, arguments, 1, "years")
     last = _unit(name, arguments, 2, "seconds" if first <= _NAMES.index("seconds") else _NAMES[-1])
     if last < first:
         raise BadArguments(f"The smallest unit of {name} is not larger than the largest.")
 
-    def shown(seconds: float) -> bytes:
-        """Return the text of one duration in seconds."""
+    def shown(value: float) -> bytes:
+        """Return the text of one duration in seconds, in the precision of Float64, as in ClickHouse."""
+        seconds = float(value)
         if unit_nanoseconds:
-            whole = abs(int(seconds)) * unit_nanoseconds // _SECOND
+            whole = abs(int(value)) * unit_nanoseconds // _SECOND
             seconds = math.copysign(whole, seconds)
         return _readable(seconds, first, last).encode()
 

@@ -7,13 +7,23 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from olapdb.errors import IllegalTypeOfArgument
+from olapdb.errors import Error, IllegalTypeOfArgument
 from olapdb.functions import scalar
+from olapdb.functions.aggregates.registry import state_representation
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.variants.values import NO_ALTERNATIVE, numbers_of
-from olapdb.types import Array, DataType, Enum, Variant, is_nullable, make_nullable, plain
+from olapdb.types import (
+    Array,
+    DataType,
+    Enum,
+    Variant,
+    is_nullable,
+    make_nullable,
+    parse_type,
+    plain,
+)
 
 _ENUM8_MAX = 127
 
@@ -46,6 +56,8 @@ def _element(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     text = scalar.constant_text(name, arguments, 1, "the name of a type")
     place = container.place_of(text)
     if place is None:
+        place = _place_of_type(container, text)
+    if place is None:
         if len(arguments) > 2:
             return ScalarCall(name, arguments[2].type, lambda v, r, e: v[2])
         raise IllegalTypeOfArgument(
@@ -66,6 +78,16 @@ def _element(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         )
 
     return ScalarCall(name, result, kernel)
+
+
+def _place_of_type(container: Variant, text: str) -> int | None:
+    """Return the place of the alternative that a text names in another way, as Decimal32(6) names Decimal(9, 6); None
+    if there is none."""
+    try:
+        named = parse_type(text, state_representation)
+    except Error:
+        return None
+    return container.place_of(named.name)
 
 
 def _within(array: pa.Array, depth: int, place: int, alternative: DataType) -> pa.Array:

@@ -190,7 +190,7 @@ def format_column(column: nodes.ColumnDefinition) -> str:
     parts = [".".join(map(backquote, column.name.split(".")))]
     if column.type is not None:
         parts.append(str(column.type))
-    elif column.modifier:
+    if column.modifier:
         parts.append(column.modifier)
     if column.default_kind:
         parts.append(column.default_kind)

@@ -16,7 +16,8 @@ from olapdb.types import Array, DataType
 @dataclass(frozen=True, slots=True)
 class ColumnDefinition(Node):
     """A column of CREATE or ALTER; `type` is None where the default expression decides it. `modifier`
-    then says whether the column may be NULL; a type that is written says so itself.
+    then says whether the column may be NULL; a type that is written says so itself, and `modifier` is NOT NULL where
+    that is written.
 
     `nested` are the elements (name, type) of a type Nested; each becomes an array: `flattened`,
     whose `nested_of` is the name of the Nested.

@@ -341,7 +341,7 @@ def _parse_modify_column(cursor: TokenCursor) -> nodes.ModifyColumn | None:
     if (cursor.key_after(1), cursor.key_after(2), cursor.key_after(3)) == ("ADD", "ENUM", "VALUES"):
         return _parse_enum_values(cursor, position, if_exists)
     column, _ = columns.parse_column(cursor)
-    if column.modifier:
+    if column.modifier and column.type is None:
         raise errors.SyntaxError(
             f"{column.modifier} needs the type of the column before it.",
             hint=f"Write MODIFY COLUMN {column.name} type {column.modifier}.",

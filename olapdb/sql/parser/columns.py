@@ -134,10 +134,10 @@ def parse_column(cursor: TokenCursor, before_type: str = "") -> tuple[nodes.Colu
             "NULL or a default of a whole Nested", f"Name each column: `{name}.{nested[0][0]}` …"
         )
     modifier: Literal["", "NULL", "NOT NULL"] = ""
+    if options.has_modifier and not (data_type is not None and options.nullable):
+        modifier = "NULL" if options.nullable else "NOT NULL"
     if data_type is not None:
         data_type = _with_modifier(data_type, options, position)
-    elif options.has_modifier:
-        modifier = "NULL" if options.nullable else "NOT NULL"
     column = nodes.ColumnDefinition(
         name,
         data_type,

@@ -15,6 +15,7 @@ from olapdb.errors import (
     CannotGetCreateTableQuery,
     DataTypeCannotBeUsedInKey,
     IllegalColumn,
+    IllegalTypeOfArgument,
     IncorrectQuery,
     Position,
     TypeNotForTables,
@@ -328,8 +329,11 @@ def columns_from(
             data_type = _default_type(definition, columns, context, snapshot)
             if definition.modifier == "NULL":
                 data_type = types.make_nullable(data_type)
-        elif nullable and not isinstance(data_type, types.LowCardinality):
-            data_type = types.make_nullable(data_type)
+        elif definition.modifier != "NOT NULL":
+            if _is_null_by_default(definition):
+                data_type = _nullable(data_type, definition)
+            elif nullable and not isinstance(data_type, types.LowCardinality):
+                data_type = types.make_nullable(data_type)
         column = Column(
             number,
             definition.name,
@@ -342,6 +346,27 @@ def columns_from(
         )
         columns.append(with_statistics(column, definition))
     return tuple(columns)
+
+
+def _is_null_by_default(definition: nodes.ColumnDefinition) -> bool:
+    """Return whether a column is declared with DEFAULT NULL."""
+    default = definition.default
+    return (
+        definition.default_kind == "DEFAULT"
+        and isinstance(default, nodes.Literal)
+        and default.value is None
+    )
+
+
+def _nullable(data_type: types.DataType, definition: nodes.ColumnDefinition) -> types.DataType:
+    """Return the Nullable form of a column's type; raise IllegalTypeOfArgument for an array or map."""
+    if isinstance(data_type, types.Array | types.Map):
+        raise IllegalTypeOfArgument(
+            f"Column {definition.name} is {data_type}, which cannot be NULL.",
+            hint="Leave DEFAULT NULL out: the default is empty.",
+            position=definition.position,
+        )
+    return types.make_nullable(data_type)
 
 
 def _default_type(

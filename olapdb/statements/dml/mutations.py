@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from olapdb import errors
+from olapdb.dml.delete import refuse_array_join
 from olapdb.dml.mutation_steps import (
     DeduplicateStep,
     DeleteStep,
@@ -41,6 +42,7 @@ def update(statement: nodes.Update, context: StatementContext) -> Result:
         raise errors.SyntaxError(
             "UPDATE needs a WHERE.", hint="WHERE 1 changes every row.", position=statement.position
         )
+    refuse_array_join(statement)
     result = mutate(
         context.origin("UPDATE"),
         table.id,
@@ -103,9 +105,11 @@ def mutation_steps(
     """Return the mutation steps of the action; `table` is the table after the preceding actions."""
     match action:
         case nodes.UpdateWhere():
+            refuse_array_join(action)
             partition = _partition(action.partition, table, context, snapshot)
             return (SetStep(action.assignments, action.where, partition),)
         case nodes.DeleteWhere():
+            refuse_array_join(action)
             partition = _partition(action.partition, table, context, snapshot)
             return (DeleteStep(action.where, partition),)
         case nodes.ClearColumn():
