@@ -9,8 +9,9 @@ WITHOUT_KERNELS := $(addprefix tests/unit/execute/test_,codes.py lookup.py join.
 	grouping_sets.py shared_codes.py shared_states.py) tests/property/test_aggregate_fast_paths.py \
 	tests/sql
 # Processes that run the tests: one for each core, at most four. `make test WORKERS=0` runs them in one process.
+# Files run in the order of tests/harness/order.py, the long ones first.
 WORKERS ?= auto
-PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --maxprocesses 4 --dist loadfile
+PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 export DBT_SEND_ANONYMOUS_USAGE_STATS := 0
 
 .PHONY: setup demo test check bench bench-quick soak clean

@@ -1,10 +1,11 @@
-"""Each test file names its features, and tests/README.md lists them."""
+"""Each test file names its features, tests/README.md lists them, and the long files exist."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.features import FEATURES, README, TESTS, features_of, files_of_tests, readme
+from tests.harness.order import LONG_FILES
 
 pytestmark = pytest.mark.feature("house")
 
@@ -17,3 +18,7 @@ def test_each_file_names_known_features() -> None:
 
 def test_the_readme_is_current() -> None:
     assert README.read_text() == readme(), "run python -m tests.features"
+
+
+def test_the_long_files_exist() -> None:
+    assert [name for name in LONG_FILES if not (TESTS.parent / name).exists()] == []
