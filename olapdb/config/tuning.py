@@ -540,7 +540,7 @@ EAGER: Final[Mapping[str, int]] = MappingProxyType(
         "JOINED_TASK_ROWS_MAX": 1,
         "TASK_ROWS": 2,
         "LARGE_TASK_ROWS": 4,
-        "LARGE_TASK_BYTES": 1,
+        "LARGE_TASK_BYTES": 4_096,
         "UNREAD_TEXT_BYTES": 1,
         "KEPT_AT_ONCE_BYTES_MAX": 0,
         "KEPT_BLOCK_BYTES_MAX": 0,
