@@ -39,7 +39,7 @@ class RelationColumn:
     used: bool = False
     state: Callable[[], Expression | None] | None = None
     array_joined: bool = False
-    """Whether ARRAY JOIN made it: `n.*` then shows it by its name `n.x`."""
+    """True if ARRAY JOIN made the column, which `n.*` then shows by its name `n.x`."""
 
     def use(self) -> Expression:
         """Return the column's expression, and record that an expression reads it."""

@@ -123,6 +123,8 @@ class ExecutionContext:
     their rows without, so that batches are cut alike wherever a view is computed."""
     joins_batches: bool = False
     """True if several batches may be grouped as one. Views group theirs as they are cut."""
+    cuts_wide_rows: bool = False
+    """True if batches may be cut by their bytes. Views, and functions of the rows of a batch, take theirs as they are."""
     left_out: dict[int, frozenset[str]] = field(default_factory=dict)
     """The ids of parts that a Scan, by its `id`, does not read: projections stand in for them."""
     projections: bool = False

@@ -249,7 +249,7 @@ class Aggregate(ABC):
 
     @property
     def division(self) -> Division:
-        """How the elements of one group's states can be divided, so that memory need not take them all."""
+        """Return how the elements of one group's states can be divided, so that memory need not take them all."""
         return "none"
 
     def elements(self, states: pa.Array) -> list[pa.Array]:

@@ -31,13 +31,24 @@ from olapdb.plan.nodes import (
     Sort,
     Window,
 )
-from olapdb.plan.tree import bottom_up, expressions_of, map_expressions, map_subqueries, with_inputs
-from olapdb.plan.wide_values import may_be_wide, may_widen
+from olapdb.plan.scan_conditions import scan_without
+from olapdb.plan.tree import (
+    bottom_up,
+    expressions_of,
+    map_expressions,
+    map_subqueries,
+    with_columns,
+    with_inputs,
+)
+from olapdb.plan.wide_values import may_be_wide, may_widen, reads_blocks
 
 
 def compute_wide_values_apart(plan: Plan) -> Plan:
     """Return a plan of the same result in which Projects alone compute wide values, those of subqueries too; the same
-    plan if it has none. Keys and residual conditions of joins stay as they are."""
+    plan if it has none. Keys and residual conditions of joins stay as they are. So does a plan of runningDifference or
+    another function of the rows of a batch: smaller batches would change its results."""
+    if reads_blocks(plan.root):
+        return replace(plan, reads_blocks=True)
     root = _Apart().tree(plan.root)
     return plan if root is plan.root else replace(plan, root=root)
 
@@ -118,33 +129,3 @@ class _Apart:
 
         changed = map_expressions(with_inputs(node, (below,)), by_name)
         return with_columns(changed, node.schema)
-
-
-def scan_without(scan: Scan, above: list[Expression]) -> tuple[Scan, Expression]:
-    """Return a scan without some of its conditions, given as the objects that they are, and these as one condition.
-    What only they read are columns of the scan behind the others."""
-    condition = all_of(above)
-    read = columns_of(condition)
-    added = tuple(column for column in scan.predicate_columns if column[0] in read)
-    below = replace(
-        scan,
-        columns=(*scan.columns, *((unique, column) for unique, column, _ in added)),
-        types=(*scan.types, *(data_type for _, _, data_type in added)),
-        prewhere=_without(scan.prewhere, above),
-        predicate=_without(scan.predicate, above),
-        predicate_columns=tuple(c for c in scan.predicate_columns if c not in added),
-    )
-    return below, condition
-
-
-def _without(condition: Expression | None, removed: list[Expression]) -> Expression | None:
-    """Return the condition without some of its conjuncts; None if no other is left."""
-    kept = [c for c in conjuncts(condition) if not any(c is other for other in removed)]
-    return all_of(kept) if kept else None
-
-
-def with_columns(node: Node, schema: Schema) -> Node:
-    """Return the node with exactly the columns of a schema, in their order."""
-    if node.schema == schema:
-        return node
-    return Project(node, tuple((f.name, ColumnRef(f.type, f.name)) for f in schema))

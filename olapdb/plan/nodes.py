@@ -547,6 +547,8 @@ class Plan:
     """What the plan reads by the state of this snapshot (SAMPLE 10000), so that it is not kept."""
     keeps_nulls: bool = False
     """True if a CAST has a Nullable result by the setting `cast_keep_nullable`."""
+    reads_blocks: bool = False
+    """True if results depend on how rows are cut into batches, so that no batch is cut by its bytes."""
     joined_tables: tuple[Table, ...] = ()
     """The tables whose sizes decide the order of inner joins; () where there is no order to choose."""
     row_costs: RowCosts = field(default_factory=RowCosts, compare=False, repr=False)

@@ -40,6 +40,14 @@ def with_inputs(node: nodes.Node, inputs: tuple[nodes.Node, ...]) -> nodes.Node:
             raise InternalError(f"{type(node).__name__} has no children to replace.")
 
 
+def with_columns(node: nodes.Node, schema: nodes.Schema) -> nodes.Node:
+    """Return the node with exactly the columns of a schema, in their order."""
+    if node.schema == schema:
+        return node
+    columns = tuple((f.name, expressions.ColumnRef(f.type, f.name)) for f in schema)
+    return nodes.Project(node, columns)
+
+
 def expressions_of(node: nodes.Node) -> tuple[expressions.Expression, ...]:
     """Return the expressions that the node itself evaluates, not those of its children."""
     match node:

@@ -19,6 +19,8 @@ from olapdb.plan.expressions import (
     columns_of,
     walk,
 )
+from olapdb.plan.nodes import Node
+from olapdb.plan.tree import all_expressions
 from olapdb.types import DataType, FixedString, plain
 
 _SHORT_BYTES = 64
@@ -73,6 +75,19 @@ _SIZES = {
     "space": 0,
 }
 """The position of the argument that says how large the value is; of `repeat` how often the text is in it."""
+_OF_BLOCKS = frozenset(
+    {
+        "blockNumber",
+        "blockSize",
+        "neighbor",
+        "rowNumberInBlock",
+        "runningAccumulate",
+        "runningConcurrency",
+        "runningDifference",
+        "runningDifferenceStartingWithFirstValue",
+        "sleep",
+    }
+)
 _REPEATS_MAX = 4
 _REPLACING = frozenset({"replaceAll", "replaceOne", "replaceRegexpAll", "replaceRegexpOne"})
 
@@ -90,6 +105,11 @@ def may_widen(expression: Expression) -> bool:
     if isinstance(expression, ColumnRef):
         return False
     return _is_long(expression) or any(map(_widens, walk(expression)))
+
+
+def reads_blocks(root: Node) -> bool:
+    """Return whether the plan has a call whose results depend on how its rows are cut into batches."""
+    return any(isinstance(e, Call) and e.name in _OF_BLOCKS for e in all_expressions(root))
 
 
 def _widens(part: Expression) -> bool:

@@ -57,10 +57,6 @@ Task = tuple[Piece, ...]
 _TASKS_PER_THREAD_MAX = 4
 """Tasks that are shares of what is left have no fewer rows than such a part of all for each thread."""
 
-_ALONE_TASK_FACTOR = 2
-"""A task for a thread that does all of them has at most so many times LARGE_TASK_ROWS, which is a window of the column
-cache. A sum of 20,000,000 integers took 16.6 ms instead of 22.6 ms of CPU, a sum of an expression of them the same."""
-
 _SECOND_TASK_FACTOR = 4
 """The second task of a chain has at most so many times the rows of the first one: both tell what a row costs."""
 
@@ -137,7 +133,7 @@ def joined_tasks(tasks: Sequence[Task]) -> list[Task]:
     own cost."""
     joined: list[Task] = []
     largest = max((sum(piece.rows for piece in task) for task in tasks), default=0)
-    most = _ALONE_TASK_FACTOR * tuning.LARGE_TASK_ROWS
+    most = tuning.ALONE_TASK_FACTOR * tuning.LARGE_TASK_ROWS
     rows_max = min(most, _TASKS_PER_THREAD_MAX * largest)
     for task in tasks:
         both = _joined_pieces(joined[-1], task) if joined else None

@@ -45,7 +45,7 @@ def project_batches(
             return pa.RecordBatch.from_arrays(columns, names=node.arrow_schema.names)
         return pa.RecordBatch.from_arrays(columns, schema=node.arrow_schema)
 
-    if not node.is_wide or not context.joins_batches:
+    if not node.is_wide or not context.cuts_wide_rows:
         return Stage(context, lambda batch: (projected(batch),), child)
     pieces = row_pieces.RowPieces(context.batch_bytes)
 

@@ -33,6 +33,7 @@ else:
 
 
 _LIST_STATE_BYTES = 100
+"""About the bytes that sorting or hashing takes for a row whose value becomes an element of a state."""
 
 
 class GroupMerger:

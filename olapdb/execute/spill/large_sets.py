@@ -19,7 +19,6 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from olapdb.compute.context import ExecutionContext, LargeSet
-from olapdb.optimize.wide_rows import scan_without, with_columns
 from olapdb.plan.conditions import conjuncts, scalar_call
 from olapdb.plan.expressions import (
     Cast,
@@ -32,7 +31,8 @@ from olapdb.plan.expressions import (
     walk,
 )
 from olapdb.plan.nodes import Aggregate, Filter, Join, Node, Project, Scan
-from olapdb.plan.tree import bottom_up, expressions_of, map_expressions, with_inputs
+from olapdb.plan.scan_conditions import scan_without
+from olapdb.plan.tree import bottom_up, expressions_of, map_expressions, with_columns, with_inputs
 from olapdb.types import UINT8, Nullable, is_nullable
 
 

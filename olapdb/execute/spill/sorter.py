@@ -153,8 +153,11 @@ class Sorter:
             yield take_rows(batch, order.slice(start, step))
 
     def _rows_at_once(self, rows: pa.RecordBatch) -> int:
-        """Return how many of the rows a batch may have: fewer where they are wide."""
-        of_bytes = int(rows.num_rows * self._context.batch_bytes // max(rows.nbytes, 1))
+        """Return how many of the rows a batch may have: fewer where they are wide, and batches may be cut by bytes."""
+        if not self._context.cuts_wide_rows:
+            return self._context.batch_rows
+        bytes_max = max(self._context.batch_bytes, BLOCK_BYTES_MIN)
+        of_bytes = int(rows.num_rows * bytes_max // max(rows.nbytes, 1))
         return min(self._context.batch_rows, max(of_bytes, 1))
 
     def _order(

@@ -62,7 +62,7 @@ class DividedLikeInner(SharedStateCombinator):
 
     @property
     def division(self) -> Division:
-        """That of the inner aggregate."""
+        """Return the division of the inner aggregate."""
         return self.inner.division
 
     def elements(self, states: pa.Array) -> list[pa.Array]:
@@ -315,7 +315,7 @@ class DistinctCombinator(Combinator):
 
     @property
     def division(self) -> Division:
-        """By value if the inner state has one size, whatever the number of values."""
+        """Return "by value" if the inner state has one size, whatever the number of values; else "none"."""
         return "none" if columns.has_lists(self.inner.state_type.arrow) else "by value"
 
     def elements(self, states: pa.Array) -> list[pa.Array]:

@@ -98,7 +98,7 @@ class MostFrequent(CountedValues):
 
     @property
     def division(self) -> Division:
-        """By value."""
+        """Return "by value": equal values are in one part, so that their weights add up there."""
         return "by value"
 
     @property

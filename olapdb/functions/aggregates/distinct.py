@@ -122,8 +122,8 @@ class UniqExact(Aggregate):
 
     @property
     def division(self) -> Division:
-        """By value: the parts' numbers of distinct values add up. Not those of aggregates that give the values."""
-        return "by value" if type(self) is UniqExact else "none"
+        """Return "by value", since the parts' numbers of distinct values add up."""
+        return "by value"
 
     def elements(self, states: pa.Array) -> list[pa.Array]:
         """Return the values of states."""
@@ -144,10 +144,8 @@ class UniqExact(Aggregate):
 
 
 @dataclass(frozen=True)
-class GroupUniqArray(UniqExact):
-    """groupUniqArray([limit]): the distinct values, sorted, at most `limit` of them. ClickHouse
-    leaves their order open.
-    """
+class OfDistinctValues(UniqExact):
+    """An aggregate whose result is made of the distinct values, not of their number."""
 
     def of_distinct(
         self, values: pa.Array, offsets: np.ndarray, codes: np.ndarray
@@ -158,6 +156,18 @@ class GroupUniqArray(UniqExact):
     def of_marked(self, values: pa.Array, marks: np.ndarray) -> pa.Array | None:
         """Return None: the result needs the values, so the caller takes the state."""
         return None
+
+    @property
+    def division(self) -> Division:
+        """Return "none": the result needs the values of all parts."""
+        return "none"
+
+
+@dataclass(frozen=True)
+class GroupUniqArray(OfDistinctValues):
+    """groupUniqArray([limit]): the distinct values, sorted, at most `limit` of them. ClickHouse
+    leaves their order open.
+    """
 
     def finalize(self, states: pa.Array) -> pa.Array:
         """Return each group's distinct values, cut to the limit if there is one."""

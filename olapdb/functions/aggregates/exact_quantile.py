@@ -101,7 +101,7 @@ class ExactQuantiles(Aggregate):
 
     @property
     def division(self) -> Division:
-        """In order: a quantile is a value, or between two, at a position that follows from the number of values."""
+        """Return "in order": a quantile is a value, or between two, at a position that follows from the number of values."""
         return "in order"
 
     def elements(self, states: pa.Array) -> list[pa.Array]:

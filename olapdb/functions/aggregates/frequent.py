@@ -11,7 +11,7 @@ import pyarrow as pa
 from olapdb.errors import ArgumentOutOfBound, CannotConvertType, NumberOfArgumentsDoesntMatch
 from olapdb.functions.aggregates import group_kernels
 from olapdb.functions.aggregates.counted_values import MostFrequent
-from olapdb.functions.aggregates.distinct import UniqExact
+from olapdb.functions.aggregates.distinct import OfDistinctValues, UniqExact
 from olapdb.functions.aggregates.extremes import fill_missing
 from olapdb.functions.aggregates.signatures import (
     distinct_set_type,
@@ -20,7 +20,7 @@ from olapdb.functions.aggregates.signatures import (
     require_no_parameters,
     state_type_of,
 )
-from olapdb.functions.base import Aggregate, Groups
+from olapdb.functions.base import Aggregate, Division, Groups
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.nested import truncate_lists
 from olapdb.records import dataclass
@@ -70,20 +70,10 @@ def any_heavy(name: str, parameters: tuple[object, ...], types: tuple[DataType, 
 
 
 @dataclass(frozen=True)
-class SingleValue(UniqExact):
+class SingleValue(OfDistinctValues):
     """singleValueOrNull(x): the value that all rows have, NULL if there are several or none.
 
     State: Array(T) of the distinct values, sorted."""
-
-    def of_distinct(
-        self, values: pa.Array, offsets: np.ndarray, codes: np.ndarray
-    ) -> pa.Array | None:
-        """Return None: the result needs the values, so the caller takes the state."""
-        return None
-
-    def of_marked(self, values: pa.Array, marks: np.ndarray) -> pa.Array | None:
-        """Return None: the result needs the values, so the caller takes the state."""
-        return None
 
     def finalize(self, states: pa.Array) -> pa.Array:
         """Return each group's only value, or NULL."""
@@ -118,6 +108,11 @@ class UniqUpTo(UniqExact):
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         """Return each group's n + 1 smallest distinct values, sorted; rows with a NULL are skipped."""
         return truncate_lists(super().state(arguments, groups), self.limit + 1)
+
+    @property
+    def division(self) -> Division:
+        """Return "none": the number is cut off, and the states are small."""
+        return "none"
 
     def of_distinct(
         self, values: pa.Array, offsets: np.ndarray, codes: np.ndarray

@@ -94,6 +94,7 @@ def run_plan(plan: Plan, execution: ExecutionContext, context: StatementContext)
     """Run a plan at the snapshot of `execution`, as `run_at` does."""
     settings = context.settings
     execution.joins_batches = True
+    execution.cuts_wide_rows = not plan.reads_blocks
     execution.row_costs = plan.row_costs
     execution.projections = settings.boolean("optimize_use_projections")
     execution.join_filters = settings.boolean("optimizer") and settings.boolean(
