@@ -18,8 +18,8 @@ from olapdb.functions.kernels import calendar
 from olapdb.model.schema import MaterializedView, Table, View
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.expressions import AggregateCall, Call, Constant, Expression, LambdaFunction
-from olapdb.plan.nodes import Plan
-from olapdb.plan.tree import all_aggregate_calls, all_expressions
+from olapdb.plan.nodes import Plan, Sort, SortKey, Window
+from olapdb.plan.tree import all_aggregate_calls, all_expressions, all_nodes
 from olapdb.sql import nodes as sql
 from olapdb.sql.parser import parse_expression, parse_query
 from olapdb.types import (
@@ -32,6 +32,7 @@ from olapdb.types import (
     Interval,
     Map,
     Tuple,
+    any_part,
     has_floats,
     plain,
 )
@@ -165,11 +166,30 @@ def changed_functions(
                 functions.setdefault(name)
         if view.judged_by < 9 and _chooses_floats(call):
             functions.setdefault(call.name.partition("(")[0])
+    if view.judged_by < 9 and plan is not None and any(map(_sorts_nested_nulls, _sort_keys(plan))):
+        functions.setdefault("ORDER BY")
     written = _written_functions(view, snapshot)
     for since, concerns, names in _CHANGED:
         if since > view.judged_by and concerns is _any:
             functions.update(dict.fromkeys(name for name in names if name in written))
     return tuple(functions)
+
+
+def _sort_keys(plan: Plan) -> Iterator[SortKey]:
+    """Yield the keys by which the plan sorts rows, in queries and windows."""
+    for node in all_nodes(plan.root):
+        if isinstance(node, Sort):
+            yield from node.keys
+        elif isinstance(node, Window):
+            yield from node.order_by
+
+
+def _sorts_nested_nulls(key: SortKey) -> bool:
+    """Return whether the key may have NULL or NaN within an array or map, and sorts these otherwise since rules 9."""
+    data_type = key.expression.type
+    has_arrays = any_part(data_type, (Array, Map))
+    has_nulls = "Nullable" in data_type.name or has_floats(data_type)
+    return key.descending != key.nulls_first and has_arrays and has_nulls
 
 
 def _chooses_floats(call: AggregateCall) -> bool:

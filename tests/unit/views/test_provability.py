@@ -799,6 +799,43 @@ def test_views_of_functions_whose_answers_changed_are_stale_when_the_release_ope
         assert connection.database.services.catalog.snapshot().number == commit
 
 
+def test_views_that_sort_arrays_with_null_are_stale_when_the_release_opens_them(
+    tmp_path: Path,
+) -> None:
+    with olapdb.connect(str(tmp_path)) as connection:
+        for statement in (
+            "CREATE TABLE s (k UInt64) ENGINE = MergeTree ORDER BY k",
+            "CREATE TABLE d (a Array(Nullable(Int32)), b Array(Int32)) ENGINE = MergeTree ORDER BY b",
+            "INSERT INTO d VALUES ([1], [1]), ([NULL], [2])",
+        ):
+            connection.execute(statement)
+        for name, key in (
+            ("down", "a DESC"),
+            ("first", "a NULLS FIRST"),
+            ("up", "a"),
+            ("whole", "b DESC"),
+        ):
+            connection.execute(
+                f"CREATE TABLE {name}_t (k UInt64, n UInt64) ENGINE = MergeTree ORDER BY k"
+            )
+            connection.execute(
+                f"CREATE MATERIALIZED VIEW {name} TO {name}_t AS SELECT k,"
+                f" (SELECT b[1] FROM d ORDER BY {key}, b LIMIT 1) AS n FROM s"
+            )
+        connection.execute("INSERT INTO s VALUES (1)")
+        catalog = connection.database.services.catalog
+        views = [o for o in catalog.snapshot().objects() if isinstance(o, MaterializedView)]
+        older = tuple(PutObject(replace(view, judged_by=8)) for view in views)
+        catalog.apply(Commit((), older, "ALTER"))
+    with olapdb.connect(str(tmp_path)) as connection:
+        assert dict(rows(connection, "SELECT name, verdict FROM system.views")) == {
+            "down": "stale",
+            "first": "stale",
+            "up": "covered",
+            "whole": "covered",
+        }
+
+
 def test_a_changed_function_of_constants_in_a_column_or_a_plain_view_makes_views_stale(
     tmp_path: Path,
 ) -> None:
