@@ -2,7 +2,8 @@
 
 default      as users run it, in memory
 optimizer    no rule of the optimizer is applied
-granules     a granule has two rows, so that pruning and every path of reading is taken
+granules     a granule has two rows, so that pruning and every path of reading is taken; a table
+             that names its index_granularity keeps it
 files        no part is kept in the catalog
 merge        parts are merged after each statement
 reopen       the warehouse is on disk, closed and opened after each statement
@@ -57,6 +58,8 @@ class Warehouse:
     def prepared(self, sql: str) -> str:
         """Return the statement as this configuration runs it."""
         if self.configuration != "granules" or not _MERGE_TREE.match(sql):
+            return sql
+        if "index_granularity" in sql:
             return sql
         setting = "index_granularity = 2"
         of_table = sql.rpartition("ENGINE")[2]  # a column may have SETTINGS too

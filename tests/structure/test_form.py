@@ -6,7 +6,9 @@ import ast
 import re
 import runpy
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -33,11 +35,41 @@ NO_VERBS = re.compile(
 BOUND_FORMS = ("olapdb/plan/", "olapdb/bind/")
 
 
-def _modules(*folders: str) -> Iterator[tuple[str, ast.Module]]:
-    """Yield the path from the root and the syntax tree of each module."""
-    for folder in folders:
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            yield str(path.relative_to(ROOT)), ast.parse(path.read_text())
+@dataclass(frozen=True)
+class _Function:
+    """A function of the code: where it stands and what its head says. `imports` are the lines of imports inside it."""
+
+    path: str
+    name: str
+    parameters: int
+    docstring: str
+    is_property: bool
+    imports: frozenset[int]
+
+
+@cache
+def _code() -> tuple[tuple[_Function, ...], Mapping[str, Sequence[str]]]:
+    """Return all functions of the package and the adapter, and the paths that define each public class."""
+    functions = []
+    classes: defaultdict[str, list[str]] = defaultdict(list)
+    for folder in ("olapdb", "dbt_adapter"):
+        for file in sorted((ROOT / folder).rglob("*.py")):
+            path, tree = str(file.relative_to(ROOT)), ast.parse(file.read_text())
+            functions += [_described(path, name, node) for name, node in _functions(tree)]
+            for node in tree.body:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    classes[node.name].append(path)
+    return tuple(functions), classes
+
+
+def _described(path: str, name: str, node: ast.FunctionDef | ast.AsyncFunctionDef) -> _Function:
+    """Return what the tests ask of a function."""
+    lines = (
+        part.lineno for part in ast.walk(node) if isinstance(part, ast.Import | ast.ImportFrom)
+    )
+    properties = any("property" in ast.unparse(decorator) for decorator in node.decorator_list)
+    docstring = ast.get_docstring(node) or ""
+    return _Function(path, name, len(_parameters(node)), docstring, properties, frozenset(lines))
 
 
 def _functions(
@@ -53,15 +85,18 @@ def _functions(
             yield from _functions(child, own)
 
 
+def _parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
+    """Return the names of the parameters without `self` and `cls`."""
+    arguments = function.args
+    names = [a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+    return [name for name in names if name not in ("self", "cls")]
+
+
 def test_no_two_public_classes_have_one_name() -> None:
     """A syntax node (`sql.Join`) may be called like what the binder makes of it (`plan.Join`), and
     the plan node Aggregate like the function; both are the field's words."""
-    homes: defaultdict[str, list[str]] = defaultdict(list)
-    for path, tree in _modules("olapdb", "dbt_adapter"):
-        for node in tree.body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                homes[node.name].append(path)
-    twice = {name: paths for name, paths in homes.items() if len(paths) > 1}
+    _, classes = _code()
+    twice = {name: paths for name, paths in classes.items() if len(paths) > 1}
     bound = {
         name
         for name, (first, *others) in ((n, sorted(p)) for n, p in twice.items())
@@ -73,14 +108,9 @@ def test_no_two_public_classes_have_one_name() -> None:
 
 
 def test_few_imports_are_inside_functions() -> None:
-    found = {
-        (path, statement.lineno)
-        for path, tree in _modules("olapdb", "dbt_adapter")
-        for _, function in _functions(tree)
-        for statement in ast.walk(function)
-        if isinstance(statement, ast.Import | ast.ImportFrom)
-    }
-    assert len(found) <= LOCAL_IMPORTS_MAX, sorted(found)
+    functions, _ = _code()
+    local = {(function.path, line) for function in functions for line in function.imports}
+    assert len(local) <= LOCAL_IMPORTS_MAX, sorted(local)
 
 
 def test_few_lines_are_kept_from_the_formatter() -> None:
@@ -96,32 +126,20 @@ def test_few_lines_are_kept_from_the_formatter() -> None:
 
 
 def test_functions_take_few_parameters() -> None:
-    wide = {
-        name
-        for _, tree in _modules("olapdb", "dbt_adapter")
-        for name, function in _functions(tree)
-        if len(_parameters(function)) > PARAMETERS_MAX
-    }
+    functions, _ = _code()
+    wide = {function.name for function in functions if function.parameters > PARAMETERS_MAX}
     assert wide == set(WIDE)
-
-
-def _parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
-    """Return the names of the parameters without `self` and `cls`."""
-    arguments = function.args
-    names = [a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
-    return [name for name in names if name not in ("self", "cls")]
 
 
 def test_docstrings_of_functions_begin_with_a_verb() -> None:
     """A property names what it is; any other function says what it does."""
+    functions, _ = _code()
     bad = [
-        (path, name, docstring.partition("\n")[0])
-        for path, tree in _modules("olapdb", "dbt_adapter")
-        for name, function in _functions(tree)
-        if (docstring := ast.get_docstring(function))
-        and NO_VERBS.match(docstring)
-        and not name.endswith(".__init__")
-        and not any("property" in ast.unparse(d) for d in function.decorator_list)
+        (function.path, function.name, function.docstring.partition("\n")[0])
+        for function in functions
+        if NO_VERBS.match(function.docstring)
+        and not function.name.endswith(".__init__")
+        and not function.is_property
     ]
     assert not bad
 
