@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +13,7 @@ import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import BadArguments, ChecksumDoesntMatch
 from olapdb.maintenance.check import check_database
+from tests.harness.child import run_module
 
 pytestmark = pytest.mark.feature("crashes", "upkeep")
 
@@ -215,23 +214,7 @@ def test_a_killed_restore_is_run_again(
 
 def die(warehouse: Path, folder: Path, work: str, stage: str, count: int) -> None:
     """Run the backup or restore in a process that dies at the stage."""
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "tests.faults.kill_backup",
-            str(warehouse),
-            str(folder),
-            work,
-            stage,
-            str(count),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        cwd=Path(__file__).parents[2],
-    )
+    done = run_module("tests.faults.kill_backup", warehouse, folder, work, stage, count)
     assert done.returncode == -signal.SIGKILL, (done.stdout, done.stderr[-2000:])
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import shutil
 import signal
 import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -20,11 +19,10 @@ from olapdb.database import Database
 from olapdb.maintenance.check import check_database
 from olapdb.maintenance.vacuum import vacuum
 from tests.faults.commit_child import prepare
+from tests.harness.child import run_module
 
 pytestmark = pytest.mark.feature("crashes", "commits")
 
-CHILD = Path(__file__).with_name("commit_child.py")
-ROOT = Path(__file__).parents[2]
 
 BEFORE = {"a": 10, "b": 4}
 AFTER = {
@@ -106,11 +104,4 @@ def _copy(template: Path, folder: Path) -> Path:
 def _run(
     folder: Path, operation: str, stage: str = "-", count: int = 1
 ) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, str(CHILD), str(folder), operation, stage, str(count)],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        timeout=120,
-        env={"PYTHONPATH": str(ROOT)},
-    )
+    return run_module("tests.faults.commit_child", folder, operation, stage, count)

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import random
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +14,7 @@ from olapdb.dbapi.connection import Connection
 from olapdb.maintenance.check import check_database
 from olapdb.maintenance.vacuum import vacuum
 from tests.faults.kill_views import values
+from tests.harness.child import run_module
 from tests.unit.views.warehouse import DIRECT, READ, make, rows
 
 pytestmark = pytest.mark.feature("crashes", "schema")
@@ -77,22 +76,7 @@ def direct(connection: Connection) -> str:
 
 def killed(folder: Path, statement: str, stage: str, count: int) -> bool:
     """Run the statement in a process; return whether it died at the stage."""
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "tests.faults.kill_alter",
-            str(folder),
-            statement,
-            stage,
-            str(count),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        cwd=Path(__file__).parents[2],
-    )
+    done = run_module("tests.faults.kill_alter", folder, statement, stage, count)
     assert done.returncode in (0, -signal.SIGKILL), done.stderr[-2000:]
     return done.returncode != 0
 

@@ -6,8 +6,6 @@ A staged backfill publishes all of its chunks or none; vacuum removes its staged
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -18,6 +16,7 @@ from olapdb.maintenance.check import check_database
 from olapdb.maintenance.vacuum import vacuum
 from tests.faults.kill_jobs import SETTINGS
 from tests.faults.kill_views import values
+from tests.harness.child import run_module
 from tests.unit.views.warehouse import DIRECT, READ, VIEW, dicts, make, rows, verdict
 
 pytestmark = pytest.mark.feature("crashes", "backfill")
@@ -50,14 +49,7 @@ def prepare(folder: Path) -> int:
 
 def killed(folder: Path, work: str, stage: str, count: int) -> None:
     """Run the backfill in a process that dies at the stage."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.faults.kill_jobs", str(folder), work, stage, str(count)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        cwd=Path(__file__).parents[2],
-    )
+    done = run_module("tests.faults.kill_jobs", folder, work, stage, count)
     assert done.returncode == -signal.SIGKILL, (stage, done.stdout, done.stderr[-2000:])
 
 

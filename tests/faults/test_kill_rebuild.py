@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import random
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -18,6 +16,7 @@ from olapdb.dbapi.connection import Connection
 from olapdb.maintenance.check import check_database
 from tests.faults.kill_rebuild import STATEMENTS
 from tests.faults.kill_views import values
+from tests.harness.child import run_module
 from tests.unit.views.warehouse import dicts, make, rows, verdict
 
 pytestmark = pytest.mark.feature("crashes", "rebuild")
@@ -61,14 +60,7 @@ def prepare(folder: Path, work: str) -> None:
 def killed(folder: Path, work: str, stage: str, count: int) -> bool:
     """Run the work in a process; return whether it reached the stage for the `count`-th time and
     died there."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.faults.kill_rebuild", str(folder), work, stage, str(count)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        cwd=Path(__file__).parents[2],
-    )
+    done = run_module("tests.faults.kill_rebuild", folder, work, stage, count)
     if done.returncode == 0 and count > 1:
         return False
     assert done.returncode == -signal.SIGKILL, (stage, count, done.stdout, done.stderr[-2000:])

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import random
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -19,6 +17,7 @@ import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.maintenance.check import check_database
 from tests.faults.kill_views import INSERTS, values
+from tests.harness.child import run_module
 from tests.unit.views.warehouse import (
     CREATE,
     DIRECT,
@@ -103,14 +102,7 @@ def prepare(folder: Path, work: str) -> None:
 def killed(folder: Path, work: str, stage: str, count: int) -> list[int] | None:
     """Run the work in a process that dies. Return the numbers of the acknowledged INSERTs; None
     where it ended before it reached the stage for the `count`-th time."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.faults.kill_views", str(folder), work, stage, str(count)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        cwd=Path(__file__).parents[2],
-    )
+    done = run_module("tests.faults.kill_views", folder, work, stage, count)
     if done.returncode == 0 and count > 1:
         return None
     assert done.returncode == -signal.SIGKILL, (stage, count, done.stdout, done.stderr[-2000:])

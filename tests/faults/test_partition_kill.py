@@ -9,7 +9,6 @@ from __future__ import annotations
 import shutil
 import signal
 import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -20,11 +19,11 @@ from olapdb.dbapi.connection import Connection
 from olapdb.maintenance.check import check_database
 from olapdb.maintenance.vacuum import vacuum
 from tests.faults.partition_child import STATEMENTS, prepare
+from tests.harness.child import run_module
 from tests.unit.views.warehouse import dicts, rows
 
 pytestmark = pytest.mark.feature("crashes", "changes")
 
-ROOT = Path(__file__).parents[2]
 BEFORE = {"s": 6 + 3, "o": 1000, "wide": 10_000, "detached": 1, "k": None, "t": 100 + 6 + 3}
 AFTER = {
     "drop": {"s": 3},
@@ -148,22 +147,7 @@ def run(
     folder: Path, operation: str, stage: str = "-", count: int = 0
 ) -> subprocess.CompletedProcess[str]:
     """Run the operation in a process that dies at the stage."""
-    return subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "tests.faults.partition_child",
-            str(folder),
-            operation,
-            stage,
-            str(count),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        cwd=ROOT,
-    )
+    return run_module("tests.faults.partition_child", folder, operation, stage, count)
 
 
 def copied(template: Path, folder: Path) -> Path:

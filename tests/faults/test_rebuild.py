@@ -7,8 +7,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +18,7 @@ from olapdb.dbapi.connection import Connection
 from olapdb.errors import BadArguments, CannotOpenWarehouse
 from olapdb.maintenance.check import check_database
 from olapdb.maintenance.vacuum import vacuum
+from tests.harness.child import run_module
 from tests.unit.views.warehouse import add, make
 
 pytestmark = pytest.mark.feature("crashes", "rebuild")
@@ -268,15 +267,8 @@ def test_a_replay_of_small_parts_leaves_no_note(tmp_path: Path) -> None:
 
 def test_a_merge_that_never_came_to_be_doubles_nothing(folder: Path) -> None:
     """Check a file of an uncommitted merge whose inputs another merge has replaced since."""
-    script = (
-        "import sys, olapdb; from olapdb.runtime.failpoints import kill_at;"
-        " connection = olapdb.connect(sys.argv[1], settings={'inline_bytes_max': 0});"
-        " connection.execute('SYSTEM STOP MERGES');"
-        " connection.execute(\"INSERT INTO t (d, a) SELECT '2024-01-03', number FROM numbers(9)\");"
-        " kill_at('catalog.before_commit'); connection.execute('OPTIMIZE TABLE t FINAL')"
-    )
-    died = subprocess.run([sys.executable, "-c", script, str(folder)], check=False)
-    assert died.returncode == -signal.SIGKILL
+    in_child(folder, "INSERT INTO t (d, a) SELECT '2024-01-03', number FROM numbers(9)")
+    in_child(folder, "OPTIMIZE TABLE t FINAL", kill_at=("catalog.before_commit", 1))
     with olapdb.connect(str(folder), settings={"inline_bytes_max": 0}) as connection:
         connection.execute("SYSTEM STOP MERGES")
         connection.execute("INSERT INTO t (d, a) SELECT '2024-01-04', number FROM numbers(5)")
@@ -318,16 +310,8 @@ def replayed(tmp_path: Path) -> Path:
 
 def in_child(folder: Path, *statements: str, kill_at: tuple[str, int] | None = None) -> None:
     """Run the statements in a process of its own, which kills itself at the stage."""
-    script = (
-        "import sys, json, olapdb; from olapdb.runtime.failpoints import kill_at;"
-        " statements, stage = json.loads(sys.argv[2]);"
-        " connection = olapdb.connect(sys.argv[1], settings={'inline_bytes_max': 0});"
-        " connection.execute('SYSTEM STOP MERGES'); stage and kill_at(*stage);"
-        " [connection.execute(one) for one in statements]"
-    )
-    told = json.dumps([statements, kill_at])
-    died = subprocess.run([sys.executable, "-c", script, str(folder), told], check=False)
-    assert died.returncode == (-signal.SIGKILL if kill_at else 0)
+    done = run_module("tests.faults.killed_statements", folder, json.dumps([statements, kill_at]))
+    assert done.returncode == (-signal.SIGKILL if kill_at else 0), done.stderr[-2000:]
 
 
 def rebuilt(folder: Path, query: str) -> list[tuple[object, ...]]:

@@ -2,42 +2,13 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import signal
 from multiprocessing.connection import Connection as Pipe
 
 import olapdb
 from olapdb.runtime.failpoints import kill_at
+from tests.harness.child import SECONDS_MAX, forked, server
 from tests.schedules.operation import Answer, Operation
-
-SECONDS_MAX = 120
-
-LOADED = (
-    "tests.schedules.schedule",
-    "pyarrow.compute",
-    "pyarrow.parquet",
-    "pyarrow.acero",
-    "olapdb.database",
-    "olapdb.dml.insert",
-    "olapdb.dml.delete",
-    "olapdb.maintenance.merger",
-    "olapdb.maintenance.scheduler",
-    "olapdb.storage.store",
-    "olapdb.catalog.sqlite.catalog",
-    "olapdb.sql.parser",
-    "olapdb.views.definition.create",
-    "olapdb.views.jobs.backfill",
-    "olapdb.views.jobs.replay",
-    "olapdb.views.jobs.adopt",
-    "olapdb.views.proof.reconcile",
-    "olapdb.views.jobs.executor",
-    "olapdb.views.proof.status",
-    "olapdb.functions",
-    "olapdb.execute",
-)
-"""Modules that the fork server loads once for all processes."""
-
-_processes = multiprocessing.get_context("forkserver")
 
 
 def run_and_die(
@@ -45,12 +16,8 @@ def run_and_die(
 ) -> Answer | None:
     """Run the statement in a process that dies when it reaches the stage for the `count`-th
     time. Return None if it died, else the statement's answer."""
-    _processes.set_forkserver_preload(list(LOADED))
-    ours, theirs = _processes.Pipe(duplex=False)
-    process = _processes.Process(
-        target=_work, args=(theirs, folder, operation, text, stage, count), daemon=True
-    )
-    process.start()
+    ours, theirs = server.Pipe(duplex=False)
+    process = forked(_work, theirs, folder, operation, text, stage, count)
     theirs.close()
     try:
         answer: Answer | None = ours.recv() if ours.poll(SECONDS_MAX) else None
