@@ -82,11 +82,11 @@ def compare_tops(connection: Connection, name: str) -> None:
     """Assert that the top rows by a column are the same with and without late rows."""
     filters = ("", "WHERE few = 1", "WHERE rest LIKE '%9%' AND n > 100", "WHERE few = 7")
     for direction, where in itertools.product(DIRECTIONS, filters):
-        for order in (f"{name} {direction}", f"few DESC, {name} {direction}"):
-            for limit in ("1", "10", "5 OFFSET 200"):
-                query = f"SELECT * FROM t {where} ORDER BY {order} LIMIT {limit}"
-                late, plain = answers(connection, query)
-                assert late == plain, query
+        limits = [f"{name} {direction} LIMIT {limit}" for limit in ("1", "10", "5 OFFSET 200")]
+        for end in (*limits, f"few DESC, {name} {direction} LIMIT 10"):
+            query = f"SELECT * FROM t {where} ORDER BY {end}"
+            late, plain = answers(connection, query)
+            assert late == plain, query
 
 
 @pytest.mark.parametrize(

@@ -423,7 +423,7 @@ def _settings(examples: int, steps: int) -> settings:
 
 
 TestTables = Tables.TestCase
-TestTables.settings = _settings(50, 25)
+TestTables.settings = _settings(30, 25)
 TestManyTables = pytest.mark.timeout(7_200)(pytest.mark.soak(ManyTables.TestCase))
 TestManyTables.settings = _settings(400, 50)
 

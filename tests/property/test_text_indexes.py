@@ -160,7 +160,7 @@ PREPROCESSORS = ("lower({0})", "upper({0})", "concat({0}, 'b')", "reverse({0})")
 
 
 @pytest.mark.parametrize("tokenizer", ["splitByNonAlpha", "ngrams(2)", "array"])
-@settings(max_examples=15)
+@settings(max_examples=6)
 @given(data=st.data())
 def test_preprocessors(connection: Connection, tokenizer: str, data: st.DataObject) -> None:
     rows = data.draw(st.lists(texts, min_size=1, max_size=9))
