@@ -49,42 +49,11 @@ def with_fill(
     InvalidWithFillExpression for bounds that do not fit, NotSupportedError for INTERPOLATE beside
     several filled keys. The rows that fill a key are filled by the keys behind it. Under
     `use_with_fill_by_sorting_prefix = 0` the rows of all prefixes are filled as one series."""
-    filled = [at for at, (_, fill) in enumerate(keys) if fill is not None]
-    if not filled:
-        if select.interpolate is not None:
-            raise InvalidWithFillExpression(
-                "INTERPOLATE needs an ORDER BY … WITH FILL.", position=select.position
-            )
-        return node
-    if len(filled) > 1 and select.interpolate is not None:
-        raise NotSupportedError(
-            "INTERPOLATE beside WITH FILL of several keys is not supported.",
-            hint="Fill one key, or compute the columns in a SELECT around this one.",
-            position=select.position,
-        )
-    if filled != list(range(filled[0], filled[0] + len(filled))):
-        raise NotSupportedError(
-            "A key without WITH FILL between two that have it is not supported.",
-            hint="Fill keys that stand beside each other.",
-            position=select.position,
-        )
-    if len({keys[at][0].expression for at in filled}) < len(filled):
-        raise InvalidWithFillExpression(
-            "Two keys WITH FILL are the same expression.", position=select.position
-        )
     by_prefix = binder.context.flag("use_with_fill_by_sorting_prefix")
-    if not by_prefix and filled[0] and len(filled) > 1:
-        raise NotSupportedError(
-            "WITH FILL of several keys behind a key without it is not supported beside"
-            " use_with_fill_by_sorting_prefix = 0.",
-            hint="Fill one key, or leave the setting at 1.",
-            position=select.position,
-        )
-    if not by_prefix and filled[0] and any(fill and fill.staleness for _, fill in keys):
-        raise NotSupportedError(
-            "STALENESS is not supported beside use_with_fill_by_sorting_prefix = 0.",
-            position=select.position,
-        )
+    filled = [at for at, (_, fill) in enumerate(keys) if fill is not None]
+    if not filled and select.interpolate is None:
+        return node
+    _check_keys(select, keys, filled, by_prefix=by_prefix)
     ordered = {k.expression.name for k, _ in keys if isinstance(k.expression, ColumnRef)}
     interpolated = _interpolated(select, binder, outputs, ordered)
     clauses = {at: _Clause(binder, fill, key) for at, (key, fill) in enumerate(keys) if fill}
@@ -101,6 +70,58 @@ def with_fill(
             prefix = ()
         node = clause.over(node, prefix, starts[at], (*interpolated, *begins))
     return node
+
+
+def _check_keys(
+    select: sql.Select,
+    keys: Sequence[tuple[plan.SortKey, sql.Fill | None]],
+    filled: Sequence[int],
+    *,
+    by_prefix: bool,
+) -> None:
+    """Refuse keys of ORDER BY that cannot be filled together; `filled` are the positions of those WITH FILL.
+
+    `by_prefix` is the setting `use_with_fill_by_sorting_prefix`."""
+    if not filled:
+        raise InvalidWithFillExpression(
+            "INTERPOLATE needs an ORDER BY … WITH FILL.", position=select.position
+        )
+    if len(filled) > 1 and select.interpolate is not None:
+        raise NotSupportedError(
+            "INTERPOLATE beside WITH FILL of several keys is not supported.",
+            hint="Fill one key, or compute the columns in a SELECT around this one.",
+            position=select.position,
+        )
+    if list(filled) != list(range(filled[0], filled[0] + len(filled))):
+        raise NotSupportedError(
+            "A key without WITH FILL between two that have it is not supported.",
+            hint="Fill keys that stand beside each other.",
+            position=select.position,
+        )
+    if len({keys[at][0].expression for at in filled}) < len(filled):
+        raise InvalidWithFillExpression(
+            "Two keys WITH FILL are the same expression.", position=select.position
+        )
+    if not by_prefix and filled[0]:
+        _check_single_series(select, keys, filled)
+
+
+def _check_single_series(
+    select: sql.Select, keys: Sequence[tuple[plan.SortKey, sql.Fill | None]], filled: Sequence[int]
+) -> None:
+    """Refuse what cannot be filled where the rows of all prefixes are one series."""
+    if len(filled) > 1:
+        raise NotSupportedError(
+            "WITH FILL of several keys behind a key without it is not supported beside"
+            " use_with_fill_by_sorting_prefix = 0.",
+            hint="Fill one key, or leave the setting at 1.",
+            position=select.position,
+        )
+    if any(fill and fill.staleness for _, fill in keys):
+        raise NotSupportedError(
+            "STALENESS is not supported beside use_with_fill_by_sorting_prefix = 0.",
+            position=select.position,
+        )
 
 
 class _Clause:

@@ -75,18 +75,12 @@ def bind_window(
     Raises UnknownAggregateFunction for a function that is neither a window function nor an aggregate,
     BadArguments for an invalid frame, IllegalAggregation for a window function inside another one,
     NotSupportedError and BadCollation for COLLATE."""
-    for argument in arguments:
-        if window_expressions(argument):
-            raise IllegalAggregation(
-                f"A window function is found inside another one, {node.name}.",
-                hint="Compute the inner one in a subquery.",
-            )
+    _refuse_inner(arguments, f"A window function is found inside another one, {node.name}.")
     spec = _specification(binder, node.over)
-    order = [(binder.bind(item.expression), item) for item in spec.order_by]
-    for key, item in order:
-        refuse_collation(key, item.collate)
-    order_by = tuple(expression for expression, _ in order)
     partition_by = binder.bind_all(spec.partition_by)
+    order_by = tuple(binder.bind(item.expression) for item in spec.order_by)
+    for key, item in zip(order_by, spec.order_by, strict=True):
+        refuse_collation(key, item.collate)
     or_null = binder.context.flag("aggregate_functions_null_for_empty")
     if binder.context.flag("window_use_nulls") and may_find_no_row(name, len(arguments)):
         value = arguments[0]
@@ -106,22 +100,26 @@ def bind_window(
         for key in keys:
             refuse_variant_key(key, clause, binder.context)
     order_by = tuple(map(order_key, order_by))
-    for key in (*partition_by, *order_by):
-        if window_expressions(key):
-            raise IllegalAggregation(
-                "A window function is found inside the PARTITION BY or ORDER BY of another one.",
-                hint="Compute the inner one in a subquery.",
-            )
+    _refuse_inner(
+        (*partition_by, *order_by),
+        "A window function is found inside the PARTITION BY or ORDER BY of another one.",
+    )
     return WindowExpression(
         function.type if isinstance(function, WindowFunction) else function.result_type,
         _display_name(name, parameters),
         arguments,
         partition_by,
         order_by,
-        tuple((item.descending, bool(item.nulls_first)) for _, item in order),
+        tuple((item.descending, bool(item.nulls_first)) for item in spec.order_by),
         frame,
         function,
     )
+
+
+def _refuse_inner(expressions: Iterable[Expression], message: str) -> None:
+    """Raise IllegalAggregation with the message if one of the expressions has a window function."""
+    if any(window_expressions(expression) for expression in expressions):
+        raise IllegalAggregation(message, hint="Compute the inner one in a subquery.")
 
 
 def _display_name(name: str, parameters: tuple[Expression, ...]) -> str:

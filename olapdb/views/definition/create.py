@@ -97,37 +97,12 @@ def create_view(
     _refuse_clauses(statement)
     origin = origin.of_kind("CREATE MATERIALIZED VIEW")
     finishing = None if draft_read_view is None else Finishing(partial(draft_read_view, statement))
-
-    def attempt(snapshot: Snapshot) -> CreatedView:
-        """Create the view in one commit on this snapshot, or return the one that exists."""
-        full_name = statement.name.database or database, statement.name.name
-        existing = snapshot.find(*full_name)
-        replaced = (
-            existing if statement.or_replace and isinstance(existing, MaterializedView) else None
-        )
-        if existing is not None and replaced is None:
-            _Draft(origin, snapshot, statement, database, build_inner, None).check()
-            return _existing_view(snapshot, existing, statement)
-        draft = _Draft(origin, snapshot, statement, database, build_inner, replaced)
-        view, target, composed = draft.make()
-        read_view = CommitDraft()
-        if finishing is not None:
-            read_view = finishing.draft(OverlaySnapshot.of(draft.remaining, target, view))
-        if statement.populate:  # before anything is created
-            readable_source(snapshot, view, "POPULATE")
-        else:
-            composed.merge(read_view)
-        committed = publish(composed, origin)
-        if finishing is not None:
-            finishing.keep(read_view, (view.id, target.id), committed.number)
-        told = f"{view.database}.{view.name} cannot be proven: {view.unprovable}"
-        return CreatedView(view, target, True, (told,) if view.unprovable else ())
-
     policy = RetryPolicy(
         "CREATE MATERIALIZED VIEW",
         f"The tables of view {statement.name} changed {ATTEMPTS_MAX} times meanwhile.",
         "Nothing was created; run it again.",
     )
+    attempt = partial(_create_once, origin, statement, database, build_inner, finishing)
     created = retry_commit(origin.services, attempt, policy)
     if not created.created or not statement.populate:
         return created
@@ -145,6 +120,36 @@ def create_view(
             policy,
         )
     return replace(created, backfilled=rows)
+
+
+def _create_once(
+    origin: CommitOrigin,
+    statement: nodes.CreateMaterializedView,
+    database: str,
+    build_inner: BuildInner | None,
+    finishing: Finishing | None,
+    snapshot: Snapshot,
+) -> CreatedView:
+    """Create the view in one commit on this snapshot, or return the one that exists."""
+    existing = snapshot.find(statement.name.database or database, statement.name.name)
+    replaced = existing if statement.or_replace and isinstance(existing, MaterializedView) else None
+    if existing is not None and replaced is None:
+        _Draft(origin, snapshot, statement, database, build_inner, None).check()
+        return _existing_view(snapshot, existing, statement)
+    draft = _Draft(origin, snapshot, statement, database, build_inner, replaced)
+    view, target, composed = draft.make()
+    read_view = CommitDraft()
+    if finishing is not None:
+        read_view = finishing.draft(OverlaySnapshot.of(draft.remaining, target, view))
+    if statement.populate:  # before anything is created
+        readable_source(snapshot, view, "POPULATE")
+    else:
+        composed.merge(read_view)
+    committed = publish(composed, origin)
+    if finishing is not None:
+        finishing.keep(read_view, (view.id, target.id), committed.number)
+    warning = f"{view.database}.{view.name} cannot be proven: {view.unprovable}"
+    return CreatedView(view, target, True, (warning,) if view.unprovable else ())
 
 
 def judge_statement(

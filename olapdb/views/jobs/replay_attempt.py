@@ -205,49 +205,41 @@ class ReplayAttempt:
         replaced_parts = self._replaced(now, target, fence, {p.part.partition_id for p in added})
         writer_ids = writers(self.view, self.snapshot)
         unreplayed_writers = writer_ids - {view.id for view in views}
+        replayed_parts = {
+            partition: [part for part in parts if not part.written_by(unreplayed_writers)]
+            for partition, parts in replaced_parts.items()
+        }
         removed = [
             part
-            for parts in replaced_parts.values()
+            for parts in replayed_parts.values()
             for part in parts
-            if not self._is_kept(part, writer_ids) and not part.written_by(unreplayed_writers)
+            if not self._is_kept(part, writer_ids)
         ]
-        requirements = self._requirements(views, target, replaced_parts, fence)
-        changes: list[Change] = []
+        draft = CommitDraft(self._requirements(views, target, replaced_parts, fence), [])
         if removed:
-            changes.append(RemoveParts(target.id, tuple(sorted(p.id for p in removed))))
-        new_changes: list[Change] = [] if staged is None else list(staged.changes)
+            draft.change(RemoveParts(target.id, tuple(sorted(part.id for part in removed))))
+        new_changes: list[Change] = []
         if staged is not None:
-            requirements += staged.requirements
+            draft.require(*staged.requirements)
+            new_changes += staged.changes
         with Pin(self.job.services, now.number):
             frozen_changes, frozen_before = stage_frozen_rows(
                 target,
                 self.frozen,
-                [p for p in removed if not is_bypass(p, writer_ids)],
+                [part for part in removed if not is_bypass(part, writer_ids)],
                 new_changes,
                 self._context(now),
                 staging,
                 self.swap.id,
             )
         new_changes += frozen_changes
-        replayed_parts = {
-            p: [old_part for old_part in parts if not old_part.written_by(unreplayed_writers)]
-            for p, parts in replaced_parts.items()
-        }
         self._refuse_unknown(replayed_parts, added)
         self._refuse_retained(replayed_parts, added, frozen_before, writer_ids)
         new_changes += placeholder_changes(
             views, self.snapshot, target, removed, now.parts(target.id), new_changes
         )
-        changes += new_changes
-        changes += self._slice_changes(views, target, sorted(replaced_parts))
-        draft = CommitDraft(requirements, changes)
-        with Pin(self.job.services, now.number):
-            downstream_draft, source_change = downstream_effects(
-                now, target, removed, new_changes, self._context(now)
-            )
-            draft.merge(downstream_draft)
-        write = TableWrite(frozenset((target.id,)), sum(p.rows for p in removed))
-        draft.merge(effects_of(self.job.origin, now, write, draft.changes, [source_change]))
+        draft.change(*new_changes, *self._slice_changes(views, target, sorted(replaced_parts)))
+        self._add_effects(draft, now, target, removed, new_changes)
         draft.change(*self.job.closing_changes())
         self.swap.complete(new_changes, removed)
         committed = staging.publish(draft)
@@ -266,6 +258,23 @@ class ReplayAttempt:
             )
             for partition, parts in sorted(replayed_parts.items())
         )
+
+    def _add_effects(
+        self,
+        draft: CommitDraft,
+        now: Snapshot,
+        target: Table,
+        removed: Sequence[Part],
+        new_changes: Sequence[Change],
+    ) -> None:
+        """Add to the draft of the swap what it means to the views that read the target."""
+        with Pin(self.job.services, now.number):
+            downstream_draft, source_change = downstream_effects(
+                now, target, removed, new_changes, self._context(now)
+            )
+            draft.merge(downstream_draft)
+        write = TableWrite(frozenset((target.id,)), sum(part.rows for part in removed))
+        draft.merge(effects_of(self.job.origin, now, write, draft.changes, [source_change]))
 
     def _slice_changes(
         self, views: list[MaterializedView], target: Table, partitions: Sequence[str]
