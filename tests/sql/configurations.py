@@ -4,7 +4,8 @@ default      as users run it, in memory
 optimizer    no rule of the optimizer is applied
 granules     a granule has two rows, so that pruning and every path of reading is taken; a table
              that names its index_granularity keeps it
-files        no part is kept in the catalog
+files        no part is kept in the catalog; tests/property/test_tuning.py runs it, once without
+             any fast path and once with each of them
 merge        parts are merged after each statement
 reopen       the warehouse is on disk, closed and opened after each statement
 
@@ -24,8 +25,9 @@ from tests.sql.logic import Record
 
 CONFIGURATIONS = ("default", "optimizer", "granules", "files", "merge", "reopen")
 KERNELS_OFF = os.environ.get("OLAPDB_KERNELS") == "off"
-TESTED = ("default", "merge") if KERNELS_OFF else CONFIGURATIONS
-"""What is tested with kernels turned off: the other ways change plans and storage, not how a value is computed."""
+TESTED = ("default", "merge") if KERNELS_OFF else tuple(c for c in CONFIGURATIONS if c != "files")
+"""What test_sql.py runs. With kernels turned off it is little: the other ways change plans and storage, not how a
+value is computed."""
 WITHOUT_STORAGE = ("default", "optimizer")
 """What is tested of a file that stores nothing: the other ways change what is stored, and when it is opened."""
 _MERGE_TREE = re.compile(r"^CREATE TABLE\b.*\bENGINE\s*=\s*\w*MergeTree", re.DOTALL)
