@@ -1,4 +1,4 @@
-"""Runs the SQL logic tests under five of the six configurations (test_tuning.py runs the sixth) and on ClickHouse itself."""
+"""Runs the SQL logic tests under five configurations (test_tuning.py runs the sixth) and on ClickHouse."""
 
 from __future__ import annotations
 
