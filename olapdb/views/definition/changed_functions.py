@@ -23,6 +23,7 @@ from olapdb.plan.tree import all_aggregate_calls, all_expressions, all_nodes
 from olapdb.sql import nodes as sql
 from olapdb.sql.parser import parse_expression, parse_query
 from olapdb.types import (
+    AggregateFunction,
     Array,
     DataType,
     Date32,
@@ -36,6 +37,7 @@ from olapdb.types import (
     has_floats,
     plain,
 )
+from olapdb.views.provability.rounding import merges_by_adding
 
 Concerns: TypeAlias = Callable[[Call, str], bool]
 """A function from (call, the view's zone) to whether its answers may have changed."""
@@ -173,6 +175,23 @@ def changed_functions(
         if since > view.judged_by and concerns is _any:
             functions.update(dict.fromkeys(name for name in names if name in written))
     return tuple(functions)
+
+
+def loosely_proven_columns(view: MaterializedView, snapshot: Snapshot) -> tuple[str, ...]:
+    """Return the columns of the view's target whose states keep floats of rows, as those of max do,
+    if older rules compared them: until rules 10 these were equal to 1e-9, like sums, so that a
+    comparison may have proven a target that differs."""
+    target = snapshot.by_id(view.target_id)
+    compared = any(c.verdict in ("equal", "retained") for c in snapshot.checks(view.id))
+    if view.judged_by >= 10 or not compared or not isinstance(target, Table):
+        return ()
+    return tuple(
+        column.name
+        for column in target.stored_columns
+        if isinstance(column.type, AggregateFunction)
+        and any(map(has_floats, column.type.arguments))
+        and not merges_by_adding(column.type)
+    )
 
 
 def _sort_keys(plan: Plan) -> Iterator[SortKey]:

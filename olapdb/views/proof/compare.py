@@ -2,7 +2,7 @@
 
 If the engine merges rows, they are matched by key (each key once on both sides); else the tables
 are compared as multisets. Equal values are identical, except for sums of floats, which depend on
-the order of addition. So floats that merges add up, floats in states, and columns that the query
+the order of addition. So floats that merges add up, as values or in states, and columns that the query
 computes from such sums are also equal within 1e-9 of their magnitude, or of the magnitude of what
 was added (`magnitudes`). A Float32 is never a sum (`column_conversion`). Everything is vectorised:
 one grouping over both sides matches the keys.
@@ -24,6 +24,7 @@ from olapdb.model.schema import Column, Table
 from olapdb.records import dataclass
 from olapdb.types import AggregateFunction, DataType, SimpleAggregateFunction
 from olapdb.types.arrow_values import from_numpy
+from olapdb.views.provability.rounding import merges_by_adding
 
 FLOAT_TOLERANCE = 1e-9
 EXAMPLES_MAX = 5
@@ -102,11 +103,12 @@ def compare_keys(
 
 
 def _adds_floats(table: Table, column: Column) -> bool:
-    """Return whether the column holds states, or sums that merges of the table add up."""
-    if isinstance(column.type, AggregateFunction):
-        return True
-    if isinstance(column.type, SimpleAggregateFunction):
-        return column.type.function in ("sum", "sumWithOverflow", "sumMap")
+    """Return whether merges of the table add up floats in the column: as sums, or in states.
+
+    A state that keeps values of rows, as of max, argMax or quantileExact, has none that rounding
+    changes: 1700000000.5 is no 1700000000.25."""
+    if isinstance(column.type, AggregateFunction | SimpleAggregateFunction):
+        return merges_by_adding(column.type)
     return table.engine.name == "SummingMergeTree"
 
 
