@@ -15,6 +15,7 @@ from typing import TypeAlias
 from olapdb.bind.syntax import walk
 from olapdb.functions import registry
 from olapdb.functions.kernels import calendar
+from olapdb.lineage.sorting_key import key_columns
 from olapdb.model.schema import MaterializedView, Table, View
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.expressions import AggregateCall, Call, Constant, Expression, LambdaFunction
@@ -35,6 +36,7 @@ from olapdb.types import (
     Tuple,
     any_part,
     has_floats,
+    has_types_by_row,
     plain,
 )
 from olapdb.views.provability.rounding import merges_by_adding
@@ -178,20 +180,38 @@ def changed_functions(
 
 
 def loosely_proven_columns(view: MaterializedView, snapshot: Snapshot) -> tuple[str, ...]:
-    """Return the columns of the view's target whose states keep floats of rows, as those of max do,
-    if older rules compared them: until rules 10 these were equal to 1e-9, like sums, so that a
-    comparison may have proven a target that differs."""
+    """Return the columns of the view's target that older rules compared less exactly, if they compared it:
+    they may have proven a target that differs.
+
+    Until rules 10, floats that states keep, as those of max do, were equal to 1e-9, like sums; and
+    nested values of rows and keys were equal if their texts were, as those of a Variant's 1 and '1'."""
     target = snapshot.by_id(view.target_id)
-    compared = any(c.verdict in ("equal", "retained") for c in snapshot.checks(view.id))
+    compared = any(check.verdict in ("equal", "retained") for check in snapshot.checks(view.id))
     if view.judged_by >= 10 or not compared or not isinstance(target, Table):
         return ()
+    keys = set(key_columns(target))
+    keeps_rows = not target.engine.combines or None in keys
     return tuple(
         column.name
         for column in target.stored_columns
-        if isinstance(column.type, AggregateFunction)
-        and any(map(has_floats, column.type.arguments))
-        and not merges_by_adding(column.type)
+        if _keeps_floats(column.type)
+        or ((keeps_rows or column.name in keys) and _has_equal_texts(column.type))
     )
+
+
+def _keeps_floats(data_type: DataType) -> bool:
+    """Return whether the type is that of states that keep floats and add none up."""
+    if not isinstance(data_type, AggregateFunction) or merges_by_adding(data_type):
+        return False
+    return any(map(has_floats, data_type.arguments))
+
+
+def _has_equal_texts(data_type: DataType) -> bool:
+    """Return whether two nested values of the type may have one text: of other types, or times of the hour
+    that clocks repeat."""
+    is_nested = isinstance(plain(data_type), Array | Map | Tuple)
+    times = is_nested and any_part(data_type, (DateTime, DateTime64))
+    return times or has_types_by_row(data_type)
 
 
 def _sort_keys(plan: Plan) -> Iterator[SortKey]:

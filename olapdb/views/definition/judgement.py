@@ -110,7 +110,7 @@ def _told_by_older_rules(view: MaterializedView, snapshot: Snapshot) -> str:
         return f"Older releases gave other answers of {', '.join(changed)}."
     columns = loosely_proven_columns(view, snapshot)
     if columns:
-        return f"Older releases compared floats in the states of {', '.join(columns)} to 1e-9 only."
+        return f"Older releases compared {', '.join(columns)} less exactly."
     return ""
 
 

@@ -17,12 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.compute.batches import single_chunk
-from olapdb.functions import display_array
+from olapdb.compute.group_codes import factorise
 from olapdb.lineage.invalidation import column_texts
 from olapdb.lineage.sorting_key import key_columns
 from olapdb.model.schema import Column, Table
 from olapdb.records import dataclass
-from olapdb.types import AggregateFunction, DataType, SimpleAggregateFunction
+from olapdb.types import AggregateFunction, SimpleAggregateFunction
 from olapdb.types.arrow_values import from_numpy
 from olapdb.views.provability.rounding import merges_by_adding
 
@@ -259,28 +259,32 @@ def _count_rows(
 def _groupable(
     table: Table, names: Sequence[str], expected: pa.Table, actual: pa.Table
 ) -> list[pa.ChunkedArray]:
-    """Return the named columns of both sides, `expected` first, as Acero can group them."""
+    """Return the named columns of both sides, `expected` first, as Acero can group them: with one NaN,
+    0.0 for -0.0, and numbers in place of nested values."""
     columns = []
     for name in names:
-        column = table.column(name)
-        assert column is not None
-        pieces = [
-            _groupable_array(single_chunk(side.column(name)), column.type)
-            for side in (expected, actual)
-        ]
-        columns.append(pa.chunked_array(pieces))
+        sides = [_one_zero(single_chunk(side.column(name))) for side in (expected, actual)]
+        if pa.types.is_nested(sides[0].type):
+            sides = _numbered(sides)
+        columns.append(pa.chunked_array(sides))
     return columns
 
 
-def _groupable_array(array: pa.Array, data_type: DataType) -> pa.Array:
-    """Return the column as Acero can group it: nested values as text, one NaN, and 0.0 for -0.0."""
-    if pa.types.is_nested(array.type):
-        return display_array(array, data_type)
-    if pa.types.is_floating(array.type):
-        zero = pa.scalar(0.0, array.type)
-        nan = pa.scalar(float("nan"), array.type)
-        return pc.if_else(pc.is_nan(array), nan, pc.add(array, zero))
-    return array
+def _numbered(sides: Sequence[pa.Array]) -> list[pa.Array]:
+    """Return, for each nested value of both sides, a number that only equal values have. Their texts do not
+    tell a Variant's 1 from its '1', nor the two times of an hour that clocks repeat."""
+    values = pa.concat_arrays(sides)
+    numbers = from_numpy(factorise([values], len(values)).codes)
+    return [numbers.slice(0, len(sides[0])), numbers.slice(len(sides[0]))]
+
+
+def _one_zero(array: pa.Array) -> pa.Array:
+    """Return the column, of floats with one NaN, and 0.0 for -0.0."""
+    if not pa.types.is_floating(array.type):
+        return array
+    zero = pa.scalar(0.0, array.type)
+    nan = pa.scalar(float("nan"), array.type)
+    return pc.if_else(pc.is_nan(array), nan, pc.add(array, zero))
 
 
 def _indices(column: pa.ChunkedArray) -> np.ndarray:
