@@ -55,7 +55,7 @@ def test_nothing_is_equal_to_nothing() -> None:
 @pytest.mark.parametrize(
     ("data_type", "first", "second"),
     [
-        ("Variant(Int64, UInt8)", "1::Int64", "1::UInt8"),
+        ("Variant(Array(Int64), Array(String))", "[]::Array(Int64)", "[]::Array(String)"),
         ("Array(Variant(Float64, Int64))", "[1::Int64]", "[1::Float64]"),
         ("Dynamic", "1::Int64", "'1'"),
         ("Dynamic", "1::Int64", "1::UInt8"),
