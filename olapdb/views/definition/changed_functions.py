@@ -179,23 +179,24 @@ def changed_functions(
     return tuple(functions)
 
 
-def loosely_proven_columns(view: MaterializedView, snapshot: Snapshot) -> tuple[str, ...]:
-    """Return the columns of the view's target that older rules compared less exactly, if they compared it:
-    they may have proven a target that differs.
+def loosely_judged_columns(view: MaterializedView, snapshot: Snapshot) -> tuple[str, ...]:
+    """Return the columns of the view's target in which older rules took other values for equal.
 
-    Until rules 10, floats that states keep, as those of max do, were equal to 1e-9, like sums; and
-    nested values of rows and keys were equal if their texts were, as those of a Variant's 1 and '1'."""
+    Until rules 10, a comparison took floats that states keep, as those of max do, for equal to 1e-9, like
+    sums, and nested values of rows and keys if their texts were, as those of a Variant's 1 and '1'. An
+    ALTER of a type said nothing of values that keep the type that they had, as those of a Dynamic do."""
     target = snapshot.by_id(view.target_id)
-    compared = any(check.verdict in ("equal", "retained") for check in snapshot.checks(view.id))
-    if view.judged_by >= 10 or not compared or not isinstance(target, Table):
+    if view.judged_by >= 10 or not isinstance(target, Table):
         return ()
+    compared = any(check.verdict in ("equal", "retained") for check in snapshot.checks(view.id))
     keys = set(key_columns(target))
     keeps_rows = not target.engine.combines or None in keys
     return tuple(
         column.name
         for column in target.stored_columns
-        if _keeps_floats(column.type)
-        or ((keeps_rows or column.name in keys) and _has_equal_texts(column.type))
+        if has_types_by_row(column.type)
+        or (compared and _keeps_floats(column.type))
+        or (compared and (keeps_rows or column.name in keys) and _has_nested_times(column.type))
     )
 
 
@@ -206,12 +207,10 @@ def _keeps_floats(data_type: DataType) -> bool:
     return any(map(has_floats, data_type.arguments))
 
 
-def _has_equal_texts(data_type: DataType) -> bool:
-    """Return whether two nested values of the type may have one text: of other types, or times of the hour
-    that clocks repeat."""
+def _has_nested_times(data_type: DataType) -> bool:
+    """Return whether the type has times within others: those of the hour that clocks repeat have one text."""
     is_nested = isinstance(plain(data_type), Array | Map | Tuple)
-    times = is_nested and any_part(data_type, (DateTime, DateTime64))
-    return times or has_types_by_row(data_type)
+    return is_nested and any_part(data_type, (DateTime, DateTime64))
 
 
 def _sort_keys(plan: Plan) -> Iterator[SortKey]:

@@ -27,7 +27,7 @@ from olapdb.plan.nodes import Plan
 from olapdb.records import dataclass
 from olapdb.runtime.services import Services
 from olapdb.sql.parser import parse_query
-from olapdb.views.definition.changed_functions import changed_functions, loosely_proven_columns
+from olapdb.views.definition.changed_functions import changed_functions, loosely_judged_columns
 from olapdb.views.provability import RULES, BoundDefinition, JudgedItem, Judgement, judge
 
 
@@ -108,9 +108,9 @@ def _told_by_older_rules(view: MaterializedView, snapshot: Snapshot) -> str:
     changed = functions_changed_since(view, snapshot)
     if changed:
         return f"Older releases gave other answers of {', '.join(changed)}."
-    columns = loosely_proven_columns(view, snapshot)
+    columns = loosely_judged_columns(view, snapshot)
     if columns:
-        return f"Older releases compared {', '.join(columns)} less exactly."
+        return f"Older releases judged {', '.join(columns)} less exactly."
     return ""
 
 
