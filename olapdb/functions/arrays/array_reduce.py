@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,6 +21,9 @@ from olapdb.functions.kernels import columns
 from olapdb.types import Array, DataType, Integer, Tuple, plain
 from olapdb.types.arrow_values import from_numpy
 
+_PARAMETER = re.compile(r"(?:'(?:[^'\\]|\\.)*'|\[[^\]]*\]|[^,'\[])+", re.DOTALL)
+"""A parameter: quoted texts and lists may have commas."""
+
 
 def aggregate_of_text(
     name: str, arguments: Sequence[Argument], types: Sequence[DataType]
@@ -34,12 +38,15 @@ def aggregate_of_text(
         raise BadArguments(
             f"{name}: {text!r} is no aggregate.", hint="Write 'sum' or 'quantile(0.9)'."
         )
-    written = [part.strip() for part in rest[:-1].split(",")] if rest[:-1].strip() else []
+    inside = rest[:-1] if rest[:-1].strip() else ""
+    written = _PARAMETER.findall(inside)
     try:
-        parameters = [parse_parameter(part) for part in written]
-    except ValueError:
+        if ",".join(written) != inside:
+            raise ValueError(inside)  # an open bracket or quote, or no parameter between commas
+        parameters = [parse_parameter(part.strip()) for part in written]
+    except (ValueError, SyntaxError):
         raise BadArguments(
-            f"{name}: {text!r} has a parameter that is no number and no quoted text.",
+            f"{name}: {text!r} has a parameter that is no number, no quoted text and no list.",
             hint="Write 'sum' or 'quantile(0.9)'.",
         ) from None
     return resolve_aggregate(spelt.strip(), parameters, tuple(types))
