@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from olapdb import errors
 from olapdb.errors import (
     BadArguments,
     IllegalTypeOfArgument,
@@ -30,7 +31,8 @@ def aggregate_of_text(
 ) -> Aggregate:
     """Return the aggregate that the first argument, a constant text, names: `quantile(0.9)`.
 
-    Raises BadArguments for a text that is no call of an aggregate, and the aggregate's own errors.
+    Raises BadArguments and SyntaxError for a text that is no call of an aggregate, and the aggregate's own
+    errors.
     """
     text = scalar.constant_text(name, arguments, 0, "the aggregate").strip()
     spelt, bracket, rest = text.partition("(")
@@ -40,9 +42,11 @@ def aggregate_of_text(
         )
     inside = rest[:-1] if rest[:-1].strip() else ""
     written = _PARAMETER.findall(inside)
+    if ",".join(written) != inside:  # an open bracket or quote, or no parameter between commas
+        raise errors.SyntaxError(
+            f"{name}: {text!r} is no aggregate.", hint="Write 'sum' or 'quantile(0.9)'."
+        )
     try:
-        if ",".join(written) != inside:
-            raise ValueError(inside)  # an open bracket or quote, or no parameter between commas
         parameters = [parse_parameter(part.strip()) for part in written]
     except (ValueError, SyntaxError):
         raise BadArguments(
