@@ -16,7 +16,7 @@ from olapdb.errors import Error
 from olapdb.ingest.trigger import TriggerContext, bound_view
 from olapdb.lineage.dimension_change import dimension_views
 from olapdb.lineage.invalidation import StaleSlices, processed_parts
-from olapdb.lineage.type_change import depends_on_width
+from olapdb.lineage.type_change import depends_on_width, stores_types
 from olapdb.model.part import Part
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
@@ -108,7 +108,10 @@ class StaleViews:
         before = self.table_before
         if any(c.name in columns and c.default_kind == "ALIAS" for c in before.columns):
             return self._binds_otherwise(view, after)
-        return bool(read & widened) and depends_on_width(bound_view(view, self.context).plan.root)
+        if not read & widened:
+            return False
+        bound = bound_view(view, self.context)
+        return depends_on_width(bound.plan.root) or stores_types(bound.plan, bound.target)
 
     def _binds_otherwise(self, view: MaterializedView, after: TriggerContext) -> bool:
         """Return whether the view computes other expressions on the altered table: a plan has

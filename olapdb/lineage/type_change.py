@@ -11,11 +11,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from olapdb.model.schema import Table
 from olapdb.plan.expressions import Call, Expression, columns_of, walk
-from olapdb.plan.nodes import Aggregate, Node
+from olapdb.plan.nodes import Aggregate, Node, Plan
 from olapdb.plan.tree import expressions_of, subqueries_of, walk_nodes
 from olapdb.storage.column_statistics import bounds_hold
-from olapdb.types import DataType, DateTime, DateTime64, Enum, Float, Integer, is_nullable, plain
+from olapdb.types import (
+    DataType,
+    DateTime,
+    DateTime64,
+    Enum,
+    Float,
+    Integer,
+    has_types_by_row,
+    is_nullable,
+    plain,
+)
 
 _OF_THE_TYPE = frozenset(
     re.findall(
@@ -107,18 +118,37 @@ def depends_on_width(root: Node) -> bool:
         ):
             return True
         for expression in expressions_of(node):
-            if any(isinstance(e, Call) and _may_depend(e) for e in walk(expression)):
+            if any(_may_depend(e) for e in walk(expression)):
                 return True
         if any(depends_on_width(inner) for inner in subqueries_of(node)):
             return True
     return False
 
 
-def _may_depend(call: Call) -> bool:
-    """Return whether the call may depend on the types of its arguments, and not on values alone."""
-    if call.name in _OF_THE_TYPE:
+def stores_types(plan: Plan, target: Table) -> bool:
+    """Return whether the target keeps, beside values that the plan computes, the type in which it does: in a
+    column of type Dynamic, Variant or JSON."""
+    columns = (
+        (target.column(name), given) for name, given in zip(plan.names, plan.types, strict=True)
+    )
+    return any(
+        column is not None and has_types_by_row(column.type) and not has_types_by_row(given)
+        for column, given in columns
+    )
+
+
+def _may_depend(expression: Expression) -> bool:
+    """Return whether the expression may depend on the types of its arguments, and not on values alone."""
+    if has_types_by_row(expression.type) and any(
+        columns_of(argument) and not has_types_by_row(argument.type)
+        for argument in expression.children()
+    ):
+        return True  # a value of a Dynamic keeps the type that it had
+    if not isinstance(expression, Call):
+        return False
+    if expression.name in _OF_THE_TYPE:
         return True
-    return call.name not in _BY_VALUE and _reads_integers(call.arguments)
+    return expression.name not in _BY_VALUE and _reads_integers(expression.arguments)
 
 
 def _reads_integers(arguments: Iterable[Expression]) -> bool:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 
+from olapdb import errors
 from olapdb.errors import (
     BadArguments,
     IllegalTypeOfArgument,
@@ -20,13 +22,17 @@ from olapdb.functions.kernels import columns
 from olapdb.types import Array, DataType, Integer, Tuple, plain
 from olapdb.types.arrow_values import from_numpy
 
+_PARAMETER = re.compile(r"(?:'(?:[^'\\]|\\.)*'|\[[^\]]*\]|[^,'\[])+", re.DOTALL)
+"""A parameter: quoted texts and lists may have commas."""
+
 
 def aggregate_of_text(
     name: str, arguments: Sequence[Argument], types: Sequence[DataType]
 ) -> Aggregate:
     """Return the aggregate that the first argument, a constant text, names: `quantile(0.9)`.
 
-    Raises BadArguments for a text that is no call of an aggregate, and the aggregate's own errors.
+    Raises BadArguments and SyntaxError for a text that is no call of an aggregate, and the aggregate's own
+    errors.
     """
     text = scalar.constant_text(name, arguments, 0, "the aggregate").strip()
     spelt, bracket, rest = text.partition("(")
@@ -34,12 +40,17 @@ def aggregate_of_text(
         raise BadArguments(
             f"{name}: {text!r} is no aggregate.", hint="Write 'sum' or 'quantile(0.9)'."
         )
-    written = [part.strip() for part in rest[:-1].split(",")] if rest[:-1].strip() else []
+    inside = rest[:-1] if rest[:-1].strip() else ""
+    written = _PARAMETER.findall(inside)
+    if ",".join(written) != inside:  # an open bracket or quote, or no parameter between commas
+        raise errors.SyntaxError(
+            f"{name}: {text!r} is no aggregate.", hint="Write 'sum' or 'quantile(0.9)'."
+        )
     try:
-        parameters = [parse_parameter(part) for part in written]
-    except ValueError:
+        parameters = [parse_parameter(part.strip()) for part in written]
+    except (ValueError, SyntaxError):
         raise BadArguments(
-            f"{name}: {text!r} has a parameter that is no number and no quoted text.",
+            f"{name}: {text!r} has a parameter that is no number, no quoted text and no list.",
             hint="Write 'sum' or 'quantile(0.9)'.",
         ) from None
     return resolve_aggregate(spelt.strip(), parameters, tuple(types))

@@ -15,6 +15,7 @@ from typing import TypeAlias
 from olapdb.bind.syntax import walk
 from olapdb.functions import registry
 from olapdb.functions.kernels import calendar
+from olapdb.lineage.sorting_key import key_columns
 from olapdb.model.schema import MaterializedView, Table, View
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.expressions import AggregateCall, Call, Constant, Expression, LambdaFunction
@@ -23,6 +24,7 @@ from olapdb.plan.tree import all_aggregate_calls, all_expressions, all_nodes
 from olapdb.sql import nodes as sql
 from olapdb.sql.parser import parse_expression, parse_query
 from olapdb.types import (
+    AggregateFunction,
     Array,
     DataType,
     Date32,
@@ -34,8 +36,10 @@ from olapdb.types import (
     Tuple,
     any_part,
     has_floats,
+    has_types_by_row,
     plain,
 )
+from olapdb.views.provability.rounding import merges_by_adding
 
 Concerns: TypeAlias = Callable[[Call, str], bool]
 """A function from (call, the view's zone) to whether its answers may have changed."""
@@ -173,6 +177,40 @@ def changed_functions(
         if since > view.judged_by and concerns is _any:
             functions.update(dict.fromkeys(name for name in names if name in written))
     return tuple(functions)
+
+
+def loosely_judged_columns(view: MaterializedView, snapshot: Snapshot) -> tuple[str, ...]:
+    """Return the columns of the view's target in which older rules took other values for equal.
+
+    Until rules 10, a comparison took floats that states keep, as those of max do, for equal to 1e-9, like
+    sums, and nested values of rows and keys if their texts were, as those of a Variant's 1 and '1'. An
+    ALTER of a type said nothing of values that keep the type that they had, as those of a Dynamic do."""
+    target = snapshot.by_id(view.target_id)
+    if view.judged_by >= 10 or not isinstance(target, Table):
+        return ()
+    compared = any(check.verdict in ("equal", "retained") for check in snapshot.checks(view.id))
+    keys = set(key_columns(target))
+    keeps_rows = not target.engine.combines or None in keys
+    return tuple(
+        column.name
+        for column in target.stored_columns
+        if has_types_by_row(column.type)
+        or (compared and _keeps_floats(column.type))
+        or (compared and (keeps_rows or column.name in keys) and _has_nested_times(column.type))
+    )
+
+
+def _keeps_floats(data_type: DataType) -> bool:
+    """Return whether the type is that of states that keep floats and add none up."""
+    if not isinstance(data_type, AggregateFunction) or merges_by_adding(data_type):
+        return False
+    return any(map(has_floats, data_type.arguments))
+
+
+def _has_nested_times(data_type: DataType) -> bool:
+    """Return whether the type has times within others: those of the hour that clocks repeat have one text."""
+    is_nested = isinstance(plain(data_type), Array | Map | Tuple)
+    return is_nested and any_part(data_type, (DateTime, DateTime64))
 
 
 def _sort_keys(plan: Plan) -> Iterator[SortKey]:

@@ -8,7 +8,6 @@ made before.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -28,7 +27,7 @@ from olapdb.plan.nodes import Plan
 from olapdb.records import dataclass
 from olapdb.runtime.services import Services
 from olapdb.sql.parser import parse_query
-from olapdb.views.definition.changed_functions import changed_functions
+from olapdb.views.definition.changed_functions import changed_functions, loosely_judged_columns
 from olapdb.views.provability import RULES, BoundDefinition, JudgedItem, Judgement, judge
 
 
@@ -90,10 +89,8 @@ def unproven_reason(view: MaterializedView, snapshot: Snapshot) -> str:
     if view.unprovable or view.judged_by >= RULES:
         return view.unprovable
     reason = unproven_reason_now(view, snapshot)
-    changed = functions_changed_since(view, snapshot)
-    return reason or (
-        f"{_older_answers(changed)} Open it for writing, then replay." if changed else ""
-    )
+    told = _told_by_older_rules(view, snapshot)
+    return reason or (f"{told} Open it for writing, then replay." if told else "")
 
 
 def functions_changed_since(view: MaterializedView, snapshot: Snapshot) -> tuple[str, ...]:
@@ -105,9 +102,16 @@ def functions_changed_since(view: MaterializedView, snapshot: Snapshot) -> tuple
     return changed_functions(view, snapshot, None if parts is None else parts.plan)
 
 
-def _older_answers(names: Sequence[str]) -> str:
-    """Return the sentence that says why the view's rows are stale."""
-    return f"Older releases gave other answers of {', '.join(names)}."
+def _told_by_older_rules(view: MaterializedView, snapshot: Snapshot) -> str:
+    """Return the sentence that says why a view that older rules judged is stale as a whole, "" if it
+    is not."""
+    changed = functions_changed_since(view, snapshot)
+    if changed:
+        return f"Older releases gave other answers of {', '.join(changed)}."
+    columns = loosely_judged_columns(view, snapshot)
+    if columns:
+        return f"Older releases judged {', '.join(columns)} less exactly."
+    return ""
 
 
 def judge_older_views(services: Services) -> None:
@@ -126,9 +130,9 @@ def judge_older_views(services: Services) -> None:
         draft.require(RevisionIs(view.id, view.revision))
         reason = unproven_reason_now(view, snapshot)
         draft.change(PutObject(replace(view, unprovable=reason, judged_by=RULES)))
-        changed = functions_changed_since(view, snapshot)
-        if changed:
-            origin = CommitOrigin(services, "ALTER", statement=_older_answers(changed))
+        told = _told_by_older_rules(view, snapshot)
+        if told:
+            origin = CommitOrigin(services, "ALTER", statement=told)
             draft.merge(invalidate_all_draft(origin, snapshot, view, "FUNCTION CHANGED"))
     publish_if_current(draft, CommitOrigin(services, "ALTER"))
 

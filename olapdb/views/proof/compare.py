@@ -2,7 +2,7 @@
 
 If the engine merges rows, they are matched by key (each key once on both sides); else the tables
 are compared as multisets. Equal values are identical, except for sums of floats, which depend on
-the order of addition. So floats that merges add up, floats in states, and columns that the query
+the order of addition. So floats that merges add up, as values or in states, and columns that the query
 computes from such sums are also equal within 1e-9 of their magnitude, or of the magnitude of what
 was added (`magnitudes`). A Float32 is never a sum (`column_conversion`). Everything is vectorised:
 one grouping over both sides matches the keys.
@@ -17,13 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.compute.batches import single_chunk
-from olapdb.functions import display_array
+from olapdb.compute.group_codes import factorise
 from olapdb.lineage.invalidation import column_texts
 from olapdb.lineage.sorting_key import key_columns
 from olapdb.model.schema import Column, Table
 from olapdb.records import dataclass
-from olapdb.types import AggregateFunction, DataType, SimpleAggregateFunction
+from olapdb.types import AggregateFunction, SimpleAggregateFunction
 from olapdb.types.arrow_values import from_numpy
+from olapdb.views.provability.rounding import merges_by_adding
 
 FLOAT_TOLERANCE = 1e-9
 EXAMPLES_MAX = 5
@@ -102,11 +103,12 @@ def compare_keys(
 
 
 def _adds_floats(table: Table, column: Column) -> bool:
-    """Return whether the column holds states, or sums that merges of the table add up."""
-    if isinstance(column.type, AggregateFunction):
-        return True
-    if isinstance(column.type, SimpleAggregateFunction):
-        return column.type.function in ("sum", "sumWithOverflow", "sumMap")
+    """Return whether merges of the table add up floats in the column: as sums, or in states.
+
+    A state that keeps values of rows, as of max, argMax or quantileExact, has none that rounding
+    changes: 1700000000.5 is no 1700000000.25."""
+    if isinstance(column.type, AggregateFunction | SimpleAggregateFunction):
+        return merges_by_adding(column.type)
     return table.engine.name == "SummingMergeTree"
 
 
@@ -257,28 +259,32 @@ def _count_rows(
 def _groupable(
     table: Table, names: Sequence[str], expected: pa.Table, actual: pa.Table
 ) -> list[pa.ChunkedArray]:
-    """Return the named columns of both sides, `expected` first, as Acero can group them."""
+    """Return the named columns of both sides, `expected` first, as Acero can group them: with one NaN,
+    0.0 for -0.0, and numbers in place of nested values."""
     columns = []
     for name in names:
-        column = table.column(name)
-        assert column is not None
-        pieces = [
-            _groupable_array(single_chunk(side.column(name)), column.type)
-            for side in (expected, actual)
-        ]
-        columns.append(pa.chunked_array(pieces))
+        sides = [_one_zero(single_chunk(side.column(name))) for side in (expected, actual)]
+        if pa.types.is_nested(sides[0].type):
+            sides = _numbered(sides)
+        columns.append(pa.chunked_array(sides))
     return columns
 
 
-def _groupable_array(array: pa.Array, data_type: DataType) -> pa.Array:
-    """Return the column as Acero can group it: nested values as text, one NaN, and 0.0 for -0.0."""
-    if pa.types.is_nested(array.type):
-        return display_array(array, data_type)
-    if pa.types.is_floating(array.type):
-        zero = pa.scalar(0.0, array.type)
-        nan = pa.scalar(float("nan"), array.type)
-        return pc.if_else(pc.is_nan(array), nan, pc.add(array, zero))
-    return array
+def _numbered(sides: Sequence[pa.Array]) -> list[pa.Array]:
+    """Return, for each nested value of both sides, a number that only equal values have. Their texts do not
+    tell a Variant's 1 from its '1', nor the two times of an hour that clocks repeat."""
+    values = pa.concat_arrays(sides)
+    numbers = from_numpy(factorise([values], len(values)).codes)
+    return [numbers.slice(0, len(sides[0])), numbers.slice(len(sides[0]))]
+
+
+def _one_zero(array: pa.Array) -> pa.Array:
+    """Return the column, of floats with one NaN, and 0.0 for -0.0."""
+    if not pa.types.is_floating(array.type):
+        return array
+    zero = pa.scalar(0.0, array.type)
+    nan = pa.scalar(float("nan"), array.type)
+    return pc.if_else(pc.is_nan(array), nan, pc.add(array, zero))
 
 
 def _indices(column: pa.ChunkedArray) -> np.ndarray:

@@ -346,12 +346,13 @@ def merged_floats(table: Table) -> frozenset[str]:
     return frozenset(
         column.name
         for column in table.stored_columns
-        if _has_floats(column.type) and (column.name in summed or _merges_by_adding(column.type))
+        if _has_floats(column.type) and (column.name in summed or merges_by_adding(column.type))
     )
 
 
-def _merges_by_adding(data_type: DataType) -> bool:
-    """Return whether merges of such values or states add up floats."""
+def merges_by_adding(data_type: DataType) -> bool:
+    """Return whether merges of such values or states add up floats, so that these depend on the
+    order of the rows in their last bits. Merges of other states choose or collect values."""
     if isinstance(data_type, SimpleAggregateFunction):
         return data_type.function.startswith("sum")
     if not isinstance(data_type, AggregateFunction):

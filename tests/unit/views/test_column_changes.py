@@ -251,3 +251,42 @@ def test_a_null_that_the_target_cannot_take_is_refused_at_the_alter(
         )
         connection.execute("INSERT INTO events VALUES ('a', 2)")
         assert verdict(connection, "sums_mv") != "broken"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "value"),
+    [
+        ("UInt8", "UInt16", "1"),
+        ("String", "LowCardinality(String)", "'a'"),
+        ("Enum8('a' = 1)", "Enum8('a' = 1, 'b' = 2)", "'a'"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("stored", "expression"),
+    [
+        ("Dynamic", "{t}.x"),
+        ("Dynamic", "if({t}.x = {v}, {t}.x, {t}.x)"),
+        ("Array(Dynamic)", "[{t}.x]"),
+        ("String", "dynamicType({t}.x::Dynamic)"),
+    ],
+)
+@pytest.mark.parametrize("table", ["s", "d"])
+def test_a_type_that_a_dynamic_keeps_is_not_that_of_older_rows(
+    table: str, stored: str, expression: str, before: str, after: str, value: str
+) -> None:
+    computed = expression.format(t=table, v=value)
+    with olapdb.connect() as connection:
+        for statement in (
+            f"CREATE TABLE s (k UInt8, x {before}) ENGINE = MergeTree ORDER BY k",
+            f"CREATE TABLE d (k UInt8, x {before}) ENGINE = MergeTree ORDER BY k",
+            f"CREATE TABLE t (k UInt8, y {stored}) ENGINE = MergeTree ORDER BY k",
+            f"CREATE MATERIALIZED VIEW v TO t AS SELECT s.k AS k, {computed} AS y FROM s JOIN d ON s.k = d.k",
+            f"INSERT INTO d VALUES (1, {value})",
+            f"INSERT INTO s VALUES (1, {value})",
+        ):
+            connection.execute(statement)
+        assert proven(connection, "v")
+        connection.execute(f"ALTER TABLE {table} MODIFY COLUMN x {after}")
+        assert verdict(connection, "v") == "stale"
+        connection.execute("SYSTEM REPLAY VIEW v STALE")
+        assert proven(connection, "v")

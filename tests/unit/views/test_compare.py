@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import olapdb
 from olapdb.views.proof.compare import FLOAT_TOLERANCE, compare_columns
 
 pytestmark = pytest.mark.feature("views")
@@ -49,3 +50,36 @@ def test_nothing_is_equal_to_nothing() -> None:
     assert not len(differs)
     assert size == 0
     assert differs.dtype == np.bool_
+
+
+@pytest.mark.parametrize(
+    ("data_type", "first", "second"),
+    [
+        ("Variant(Array(Int64), Array(String))", "[]::Array(Int64)", "[]::Array(String)"),
+        ("Array(Variant(Float64, Int64))", "[1::Int64]", "[1::Float64]"),
+        ("Dynamic", "1::Int64", "'1'"),
+        ("Dynamic", "1::Int64", "1::UInt8"),
+        ("JSON", "'{\"a\": 1}'", "'{\"a\": 1.0}'"),
+        (
+            "Array(DateTime('Europe/Berlin'))",
+            "[toDateTime(1603584000, 'Europe/Berlin')]",
+            "[toDateTime(1603587600, 'Europe/Berlin')]",
+        ),
+    ],
+)
+def test_values_of_one_text_differ_in_a_target_of_rows(
+    data_type: str, first: str, second: str
+) -> None:
+    query = f"if(n = 1, CAST({first} AS {data_type}), CAST({second} AS {data_type}))"
+    with olapdb.connect() as connection:
+        for statement in (
+            "CREATE TABLE s (k UInt8, n UInt8) ENGINE = MergeTree ORDER BY k",
+            f"CREATE MATERIALIZED VIEW v ENGINE = MergeTree ORDER BY k AS SELECT k, {query} AS a FROM s",
+            "INSERT INTO s VALUES (1, 1)",
+            "SYSTEM RECONCILE VIEW v",
+            "ALTER TABLE s UPDATE n = 2 WHERE k = 1",
+            "SYSTEM RECONCILE VIEW v",
+        ):
+            connection.execute(statement)
+        (verdict,) = connection.execute("SELECT verdict FROM system.views").fetchone() or ("",)
+    assert verdict == "stale"

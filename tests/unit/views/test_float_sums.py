@@ -73,6 +73,28 @@ def test_a_dimension_added_up_in_another_order_is_equal_in_a_plain_target() -> N
     assert verdict == "proven"
 
 
+@pytest.mark.parametrize(
+    ("state", "arguments"),
+    [
+        ("max", "x"),
+        ("argMax", "x, z"),
+        ("uniqExact", "x"),
+        ("groupUniqArray", "x"),
+        ("quantileExact", "x"),
+        ("maxMap", "[z], [x]"),
+        ("max", "(x, z)"),
+    ],
+)
+def test_a_float_that_a_state_keeps_is_no_other_float_nearby(state: str, arguments: str) -> None:
+    verdict = verdict_after(
+        "CREATE MATERIALIZED VIEW v ENGINE = AggregatingMergeTree ORDER BY k AS"
+        f" SELECT k, {state}State({arguments}) AS a FROM s GROUP BY k",
+        "INSERT INTO s VALUES (1, 1, 1700000000), (2, 1, 1700000000.5)",
+        "ALTER TABLE s UPDATE x = 1700000000.25 WHERE z = 2",
+    )
+    assert verdict == "stale"
+
+
 def table_of(connection: olapdb.Connection, definition: str) -> Table:
     """Create the table t, and return it."""
     connection.execute(f"CREATE TABLE t {definition}")

@@ -836,6 +836,48 @@ def test_views_that_sort_arrays_with_null_are_stale_when_the_release_opens_them(
         }
 
 
+def test_what_older_rules_compared_less_exactly_is_stale_when_the_release_opens_it(
+    tmp_path: Path,
+) -> None:
+    with olapdb.connect(str(tmp_path)) as connection:
+        connection.execute("CREATE TABLE s (k UInt64, x Float64) ENGINE = MergeTree ORDER BY k")
+        connection.execute("INSERT INTO s VALUES (1, 0.5)")
+        for name, state in (
+            ("kept", "maxState(x)"),
+            ("added", "sumState(x)"),
+            ("counted", "uniqExactState(k)"),
+            ("unread", "maxState(x)"),
+        ):
+            connection.execute(
+                f"CREATE MATERIALIZED VIEW {name} ENGINE = AggregatingMergeTree ORDER BY k POPULATE AS"
+                f" SELECT k, {state} AS a FROM s GROUP BY k"
+            )
+            if name != "unread":
+                connection.execute(f"SYSTEM RECONCILE VIEW {name}")
+        connection.execute(
+            "CREATE MATERIALIZED VIEW rows ENGINE = MergeTree ORDER BY k POPULATE AS"
+            " SELECT k, CAST(x AS Variant(Float64, String)) AS a FROM s"
+        )
+        connection.execute("SYSTEM RECONCILE VIEW rows")
+        catalog = connection.database.services.catalog
+        views = [o for o in catalog.snapshot().objects() if isinstance(o, MaterializedView)]
+        older = tuple(PutObject(replace(view, judged_by=9)) for view in views)
+        catalog.apply(Commit((), older, "ALTER"))
+    query = "SELECT name, verdict FROM system.views"
+    with olapdb.connect(str(tmp_path), read_only=True) as connection:
+        assert dict(rows(connection, query))["kept"] == "unproven"
+    with olapdb.connect(str(tmp_path)) as connection:
+        assert dict(rows(connection, query)) == {
+            "added": "proven",
+            "counted": "proven",
+            "kept": "stale",
+            "rows": "stale",
+            "unread": "covered",
+        }
+        connection.execute("SYSTEM RECONCILE VIEW kept")
+        assert dict(rows(connection, query))["kept"] == "proven"
+
+
 def test_a_changed_function_of_constants_in_a_column_or_a_plain_view_makes_views_stale(
     tmp_path: Path,
 ) -> None:
