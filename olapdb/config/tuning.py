@@ -398,6 +398,11 @@ is divided among at most 8 threads; encoded by one thread it took 74 ms of proce
 ENCODED_ROWS_MIN = 1_024
 """Encode pages of parts of so many rows by kernels; of fewer rows what a file costs by itself is most of the time."""
 
+PACKED_INLINE_BYTES_MIN = 1 << 14
+"""Compress the values of an inline part of so many bytes within its Arrow file, by ZSTD, where the catalog would deflate the
+file, holding the lock of writers: 10,000 rows of 250 KB took 0.62 ms instead of 2.25 ms, 1,000 of them 0.16 ms instead
+of 0.25 ms, 100 of them 0.1 ms instead of 0.03 ms. They are as small."""
+
 THREADED_MERGES_MIN = 8
 """Flush the files of a batch of at least so many merges in threads. It saves waiting for the disk, not processor time, and
 depends on the disk."""
@@ -476,6 +481,7 @@ OFF: Final[Mapping[str, int]] = MappingProxyType(
         "CHUNK_IN_CALLER_ROWS_MAX": 0,
         "SMALL_BLOCK_ROWS_MAX": -1,
         "SORTED_WHOLE_ROWS_MAX": -1,
+        "PACKED_INLINE_BYTES_MIN": _NEVER,
         "THREADED_MERGES_MIN": _NEVER,
         "JSON_TEXT_MAX": -1,
     }
@@ -567,6 +573,7 @@ EAGER: Final[Mapping[str, int]] = MappingProxyType(
         "CHUNK_IN_CALLER_ROWS_MAX": _NEVER,
         "SMALL_BLOCK_ROWS_MAX": _NEVER,
         "SORTED_WHOLE_ROWS_MAX": _NEVER,
+        "PACKED_INLINE_BYTES_MIN": 1,
         "THREADED_MERGES_MIN": 1,
         "JSON_TEXT_MAX": _NEVER,
     }

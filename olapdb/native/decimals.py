@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.native.library import kernels
-from olapdb.native.memory import empty
+from olapdb.native.memory import address_of, empty
 from olapdb.native.values import DECIMAL128, FLOATS_FROM, values_of
 
 _OPERATIONS = {"plus": 0, "minus": 1, "multiply": 2}
@@ -47,7 +47,7 @@ def compute(steps: np.ndarray, inputs: Sequence[pa.Array], rows: int) -> np.ndar
         if column is None:
             return None
         kind, place = column
-        address = place if isinstance(place, int) else place.__array_interface__["data"][0]
+        address = place if isinstance(place, int) else address_of(place)
         table[at] = kind, address
     values = empty(rows, np.int64)
     if not kernels().olapdb_compute_decimals(steps, len(steps), table, rows, values):

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from olapdb.native import grouping
 from olapdb.native.library import kernels
+from olapdb.native.memory import address_of
 from olapdb.native.values import validity_of, values_of
 from olapdb.records import dataclass
 
@@ -97,7 +98,7 @@ def _described(
     if total.kind in ("count", "mark"):
         out = np.zeros(lanes * radix, np.int64)
         validity, bit = (None, 0) if column is None else validity_of(column)
-        words[:6] = (_KINDS[total.kind], 0, 0, validity or 0, bit, _address(out))
+        words[:6] = (_KINDS[total.kind], 0, 0, validity or 0, bit, address_of(out))
         return out
     assert column is not None
     values = values_of(column)
@@ -115,10 +116,10 @@ def _described(
     words[:6] = (
         _KINDS[total.kind],
         values.type,
-        _address(values.numbers),
+        address_of(values.numbers),
         values.validity or 0,
         values.bit,
-        _address(out),
+        address_of(out),
     )
     return out
 
@@ -129,8 +130,3 @@ def _may_overflow(total: Total, words: np.ndarray, rows: int) -> bool:
         return False
     ends = int(words[_ENDS]) % (1 << 64)
     return ends != 0 and ends.bit_length() - 1 + rows.bit_length() > _SIGN_BIT
-
-
-def _address(array: np.ndarray) -> int:
-    """Return where an array begins."""
-    return int(array.__array_interface__["data"][0])

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.native.library import kernels
-from olapdb.native.memory import empty
+from olapdb.native.memory import address_of, empty
 from olapdb.native.values import (
     ColumnValues,
     as_integers,
@@ -59,7 +59,7 @@ class Digit:
         """Return the column and the digit as words of 64 bits, for a table of digits."""
         number, numbers, validity, bit = self.values.column
         low = (self.low + (1 << 63)) % (1 << 64) - (1 << 63)
-        return number, numbers.__array_interface__["data"][0], validity or 0, bit, low, self.count
+        return number, address_of(numbers), validity or 0, bit, low, self.count
 
 
 def number_integers(
@@ -263,12 +263,7 @@ def _key_columns(columns: Sequence[pa.Array]) -> np.ndarray | None:
     assert known[0].rows < _TABLE_MAX
     return np.array(
         [
-            (
-                vector.type,
-                vector.numbers.__array_interface__["data"][0],
-                vector.validity or 0,
-                vector.bit,
-            )
+            (vector.type, address_of(vector.numbers), vector.validity or 0, vector.bit)
             for vector in known
         ],
         np.int64,

@@ -17,6 +17,7 @@ import numpy as np
 
 from olapdb import observation
 from olapdb.native.build import LIBRARY
+from olapdb.native.memory import address_of
 from olapdb.records import dataclass
 
 
@@ -29,7 +30,7 @@ class _Pointer(ctypes.c_void_p):
         """Return the address of an array's first value."""
         if isinstance(value, np.ndarray):
             assert value.flags.c_contiguous
-            return cls(value.__array_interface__["data"][0])
+            return cls(address_of(value))
         return cls(value)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from olapdb.native.library import kernels
-from olapdb.native.memory import empty
+from olapdb.native.memory import address_of, empty
 from olapdb.native.values import ColumnValues, values_of_numbers
 
 _WORD_BITS = 64
@@ -32,8 +32,7 @@ def widen(pieces: Sequence[Piece], dtype: np.dtype) -> np.ndarray:
     """Return the integers of a type of which pieces have the distances."""
     values = empty(sum(len(distances) for distances, _ in pieces), dtype)
     table = np.array(
-        [(d.__array_interface__["data"][0], len(d), _signed(low), d.itemsize) for d, low in pieces],
-        np.int64,
+        [(address_of(d), len(d), _signed(low), d.itemsize) for d, low in pieces], np.int64
     )
     kernels().olapdb_widen(values_of_numbers(values[:0]).type, table, len(pieces), values)
     return values

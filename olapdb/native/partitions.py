@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from olapdb.native.library import kernels
-from olapdb.native.memory import empty
+from olapdb.native.memory import address_of, empty
 
 
 def combine_hashes(hashes: np.ndarray, others: np.ndarray) -> np.ndarray:
@@ -40,7 +40,7 @@ def join_divisions(
     pieces. Row p of `starts`, int64, has where the divisions of piece p begin, and behind them its end."""
     rows = int((starts[:, last] - starts[:, first]).sum())
     values = empty(rows, pieces[0].dtype)
-    addresses = np.array([piece.__array_interface__["data"][0] for piece in pieces], np.int64)
+    addresses = np.array([address_of(piece) for piece in pieces], np.int64)
     divisions, width = starts.shape[1] - 1, values.itemsize
     kernels().olapdb_join_divisions(
         addresses, starts, len(pieces), divisions, first, last, width, values

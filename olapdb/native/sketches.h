@@ -9,7 +9,7 @@
 #define GOLDEN 0x9E3779B97F4A7C15u
 #define POSITION 0xD6E8FEB86659FD93u
 
-enum { REGISTER_BITS = 8, RANK_BITS = 52, REGISTERS = 1 << REGISTER_BITS, SKETCHED_ROWS = 4096 };
+enum { REGISTER_BITS = 8, RANK_BITS = 52, REGISTERS = 1 << REGISTER_BITS, SKETCHED_ROWS = 4096, HASHED_ROWS = 32 };
 
 static ALWAYS_INLINE uint64_t hash_of_text(const uint8_t *text, uint64_t size) {
     uint64_t sum = 0, position = 0, word;
@@ -40,17 +40,26 @@ static ALWAYS_INLINE uint64_t raising_bound(const uint8_t *registers) {
     return least > RANK_BITS ? 0 : (uint64_t)1 << (RANK_BITS - least);
 }
 
-/* Raise registers to the ranks of integers that are there. Once no register is low, few hashes can raise one. */
+/* Raise registers to the ranks of integers that are there. Once no register is low, few hashes can raise one: the sign of
+ * `some` says whether a hash of some rows does. */
 #define SKETCH_VALUES(T, HASH)                                                                      \
     {                                                                                               \
         const T *typed = values;                                                                    \
         for (int64_t start = 0; start < rows; start += SKETCHED_ROWS) {                             \
             int64_t stop = rows - start < SKETCHED_ROWS ? rows : start + SKETCHED_ROWS;             \
             uint64_t bound = raising_bound(registers), mask = ((uint64_t)1 << RANK_BITS) - 1;       \
-            for (int64_t row = start; row < stop; row++) {                                          \
-                uint64_t hash = HASH(typed[row]);                                                   \
-                if ((hash & mask) < bound && is_valid(validity, bit, row))                          \
-                    raise_register(registers, hash, REGISTER_BITS, RANK_BITS);                      \
+            for (int64_t first = start; first < stop; first += HASHED_ROWS) {                       \
+                int64_t here = stop - first < HASHED_ROWS ? stop - first : HASHED_ROWS;             \
+                uint64_t hashes[HASHED_ROWS], some = 0;                                             \
+                for (int64_t at = 0; at < here; at++) {                                             \
+                    uint64_t hash = HASH(typed[first + at]);                                        \
+                    hashes[at] = hash;                                                              \
+                    some |= (hash & mask) - bound;                                                  \
+                }                                                                                   \
+                if (some >> 63 == 0) continue;                                                      \
+                for (int64_t at = 0; at < here; at++)                                               \
+                    if ((hashes[at] & mask) < bound && is_valid(validity, bit, first + at))         \
+                        raise_register(registers, hashes[at], REGISTER_BITS, RANK_BITS);            \
             }                                                                                       \
         }                                                                                           \
         return;                                                                                     \

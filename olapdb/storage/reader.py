@@ -308,7 +308,7 @@ class PartReader:
                 table = pa.ipc.open_file(pa.py_buffer(data)).read_all()
             except pa.ArrowException as error:
                 raise unreadable(self._part, error) from error
-        cache.put(self._part.id, table, len(data))
+        cache.put(self._part.id, table, max(len(data), table.nbytes))
         return table
 
     # --- files

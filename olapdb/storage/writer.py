@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from olapdb.config import tuning
 from olapdb.errors import OperationalError
 from olapdb.functions.kernels.decimal_width import decimal_class, is_short, with_precision
 from olapdb.model.encoding import FOOTER_KEY, encode_footer
@@ -51,6 +52,9 @@ WRITTEN_SHARE_MAX = 4
 DATA_FOLDER = "data"
 _IPC_OPTIONS = pa.ipc.IpcWriteOptions()
 """Given explicitly: pyarrow looks into os.environ for each writer without."""
+_PACKED_IPC_OPTIONS = pa.ipc.IpcWriteOptions(
+    compression=pa.Codec("zstd", compression_level=1), use_threads=False
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,15 +148,17 @@ def _widened(layout: PartLayout, rows: pa.Table) -> pa.Table:
 
 
 def _inline_part(layout: PartLayout, rows: pa.Table, plan: PartPlan) -> StagedPart:
-    """Encode the rows as an Arrow IPC file for the catalog. Return the part with its size, checksum
-    and bounds."""
+    """Encode the rows as an Arrow IPC file for the catalog, compressed if they are not few. Return the part with its
+    size, checksum and bounds."""
     table = layout.table
     sink = pa.BufferOutputStream()
     shaped = pa.Table.from_arrays(rows.columns, schema=layout.schema)
-    with pa.ipc.new_file(sink, layout.schema, options=_IPC_OPTIONS) as writer:
+    sizes = {n: _bytes(values) for n, values in zip(rows.column_names, rows.columns, strict=True)}
+    is_packed = sum(sizes.values()) >= tuning.PACKED_INLINE_BYTES_MIN
+    options = _PACKED_IPC_OPTIONS if is_packed else _IPC_OPTIONS
+    with pa.ipc.new_file(sink, layout.schema, options=options) as writer:
         writer.write_table(shaped)
     data = sink.getvalue().to_pybytes()
-    sizes = {n: _bytes(values) for n, values in zip(rows.column_names, rows.columns, strict=True)}
     part = _maker(table, rows, plan, new_part_id())(
         bytes=len(data),
         inline=True,

@@ -13,7 +13,7 @@ from typing import Any, assert_never
 from olapdb.catalog.sqlite import dropped_tables
 from olapdb.catalog.sqlite import statements as sql
 from olapdb.catalog.sqlite.deliveries import forget_deliveries, record_keys, record_offset
-from olapdb.catalog.sqlite.inline import deflated
+from olapdb.catalog.sqlite.inline import stored_form
 from olapdb.catalog.sqlite.jobs import close_job, note_chunks
 from olapdb.catalog.sqlite.part_rows import insert_live_part
 from olapdb.catalog.sqlite.requirements import Current, conflict, data_version
@@ -232,7 +232,8 @@ class CommitApplier:
         )
         insert_live_part(self._connection, part)
         if inline_rows is not None:
-            sql.insert_inline(self._connection, part_id=part.id, data=deflated(inline_rows))
+            stored = stored_form(inline_rows, sum(part.uncompressed_bytes.values()))
+            sql.insert_inline(self._connection, part_id=part.id, data=stored)
         self.added.setdefault(part.table_id, []).append(part)
 
     def _remove_parts(self, table_id: str, part_ids: Sequence[str]) -> None:

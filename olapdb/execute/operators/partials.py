@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -52,14 +53,14 @@ class Partial:
     results: tuple[pa.Array, ...] = ()
     """The results of the calls, in place of states, of groups whose states memory does not take."""
 
-    @property
+    @cached_property
     def nbytes(self) -> int:
-        """Return the size of keys and states; of codes that of their values."""
+        """The size of keys and states; of codes that of their values."""
         return sum(map(_bytes, (*self.keys, *self.states)))
 
-    @property
+    @cached_property
     def items(self) -> int:
-        """Return the number of groups, and of the elements of states that are lists, which merging sorts or hashes. Codes
+        """The number of groups, and of the elements of states that are lists, which merging sorts or hashes. Codes
         are merged by themselves, and do not count."""
         return self.groups + sum(0 if is_coded_set(s) else _list_elements(s) for s in self.states)
 
@@ -182,7 +183,7 @@ def _bytes(column: pa.Array) -> int:
     """Return the size of a column; of codes about that which their values will have, too."""
     codes = column.values if is_coded_set(column) else column
     if not isinstance(codes, pa.DictionaryArray):
-        return int(column.nbytes)
+        return bytes_of_rows(column)
     if isinstance(column, pa.FixedSizeListArray):  # there are at most as many codes
         return int(codes.indices.nbytes) + int(codes.dictionary.nbytes)
     share = len(codes) / max(len(codes.dictionary), 1)

@@ -285,8 +285,12 @@ _SHORT = tuple(bytes([value]) for value in range(128))
 
 def varint(value: int) -> bytes:
     """Encode a non-negative integer with variable length (ULEB128)."""
-    if value < 128:
+    if value < 1 << 7:
         return _SHORT[value]
+    if value < 1 << 14:
+        return bytes((value & 127 | 128, value >> 7))
+    if value < 1 << 21:
+        return bytes((value & 127 | 128, value >> 7 & 127 | 128, value >> 14))
     encoded = bytearray()
     while value > 127:
         encoded.append(value & 127 | 128)

@@ -20,6 +20,7 @@ from olapdb.errors import InternalError
 from olapdb.native import encoding
 from olapdb.native.library import library
 from olapdb.records import dataclass
+from olapdb.storage.cache import BoundedCache
 from olapdb.storage.parquet.chunk_footer import (
     PLAIN,
     ChunkFacts,
@@ -54,6 +55,8 @@ REGISTERS = 256
 _MAGIC = b"PAR1"
 _TAIL_BYTES = 8
 _PAGE_ROOM = 1 << 16
+_HEADS: BoundedCache[Footer] = BoundedCache(256)
+"""Heads of files by schema and options: an empty file of Arrow's takes as long as some thousand rows."""
 _INT32, _INT64, _FLOAT, _DOUBLE, _BYTE_ARRAY = 1, 2, 4, 5, 6
 
 
@@ -102,7 +105,7 @@ class PageEncoder:
         others = [field for field, form in zip(schema, forms, strict=True) if form is None]
         self._others = pa.schema(others)
         self._leaves = [_leaves(field.type) for field in schema]
-        self._head = _head(schema, options)
+        self._head = _known_head(schema, options)
         sorting = options.get("sorting_columns", ())
         assert isinstance(sorting, Sequence)
         self._sorting = [(key.column_index, key.descending) for key in sorting]
@@ -357,6 +360,16 @@ def _leaves(arrow: pa.DataType) -> int:
     if pa.types.is_nested(arrow):
         return sum(_leaves(arrow.field(at).type) for at in range(arrow.num_fields))
     return 1
+
+
+def _known_head(schema: pa.Schema, options: Mapping[str, object]) -> Footer:
+    """Return what `_head` does, from the heads that were made lately."""
+    key = schema.serialize().to_pybytes(), repr(options)
+    head = _HEADS.get(key)
+    if head is None:
+        head = _head(schema, options)
+        _HEADS.put(key, head)
+    return head
 
 
 def _head(schema: pa.Schema, options: Mapping[str, object]) -> Footer:

@@ -33,6 +33,7 @@ from olapdb.storage.parquet.footer import (
     Template,
     encode,
     footer_bytes,
+    integer,
     key_value,
     parse_footer,
     parse_offset_index,
@@ -389,13 +390,13 @@ class _Places:
         }
 
     def of(self, template: Template, shift: int, before: int) -> Template:
-        """Return a row group's template with its pages moved by `shift` bytes and its ordinal raised by `before`, the
+        """Return the bytes of a row group with its pages moved by `shift` bytes and its ordinal raised by `before`, the
         number of row groups before. Its page indexes get the next offsets and lengths of `_places`."""
         length = 0
-        shifted: Template = []
+        encoded: list[bytes] = []
         for item in template:
             if isinstance(item, bytes):
-                shifted.append(item)
+                encoded.append(item)
                 continue
             field, value = item
             if field == "data offset":
@@ -408,5 +409,5 @@ class _Places:
                 value += before
             else:
                 raise InternalError(f"A row group's {field}.")
-            shifted.append(Number(field, value))
-        return shifted
+            encoded.append(integer(value))
+        return [b"".join(encoded)]

@@ -22,6 +22,9 @@ Stop: TypeAlias = Callable[[], bool]
 
 POLL_SECONDS = 0.1
 """Seconds between two calls of `stop` while chunks are computed."""
+WAITING_FACTOR = 2
+"""So many chunks for each thread are handed to the pool at a time, so that no thread waits for the caller, which publishes
+what it gets."""
 ROWS_OF_A_THREAD_MIN = 8_192
 """Chunks of fewer rows on average are computed by one thread: Python holds the interpreter lock for most of
 their time, so that several threads wait for each other (2,000 chunks of 10 rows: 6 s, 8 s with two). If none is large, the
@@ -97,7 +100,7 @@ class InProcessExecutor:
                 while remaining_tasks or running:
                     if stop():
                         raise cancelled_error()
-                    while remaining_tasks and len(running) < threads:
+                    while remaining_tasks and len(running) < WAITING_FACTOR * threads:
                         running.add(pool.submit(self._compute, remaining_tasks.pop(), ended))
                     done, running = wait(running, POLL_SECONDS, FIRST_COMPLETED)
                     outcomes.extend(future.result() for future in done)
