@@ -21,6 +21,13 @@ pytestmark = [
 ]
 
 
+def test_the_views_of_a_connection_are_shown(connection: Connection) -> None:
+    assert repr(connection.views) == "<olapdb.Views: >"
+    connection.execute("CREATE TABLE u AS t ENGINE = MergeTree ORDER BY id")
+    connection.execute("CREATE MATERIALIZED VIEW mv TO u AS SELECT id, name, v FROM t")
+    assert repr(connection.views) == "<olapdb.Views: default.mv>"
+
+
 def test_handles_say_what_they_are(tmp_path: Path) -> None:
     with olapdb.connect() as connection:
         assert repr(connection) == "<olapdb.Connection: :memory:, database default>"
