@@ -74,6 +74,16 @@ _KNOWN: Mapping[str, frozenset[str]] = {
 }
 """The keys beside dbt's own, by materialization."""
 
+_OF_DBT = (
+    *("alias", "database", "enabled", "full_refresh", "group", "materialized", "schema", "tags"),
+    *("contract", "docs", "grants", "meta", "persist_docs", "post_hook", "pre_hook", "quoting"),
+    *("incremental_strategy", "on_configuration_change", "on_schema_change", "unique_key"),
+    *("batch_size", "begin", "concurrent_batches", "event_time", "lookback"),
+    *("check_cols", "snapshot_meta_column_names", "strategy", "updated_at"),
+    *("column_types", "delimiter", "quote_columns"),
+)
+"""Keys that dbt has for all adapters, of which a misspelt one may be meant."""
+
 _ALL = refreshable_config.KEYS.union(*_KNOWN.values())
 
 _ANSWERS: Mapping[str, str] = {
@@ -191,7 +201,7 @@ def _unknown(node: NodeConfig, key: str, known: Iterable[str]) -> str:
     others = sorted(other for other, keys in _KNOWN.items() if key in keys)
     if others:
         return f"{key}{where} means nothing to {_article(name)}; it is of {', '.join(others)}."
-    hint = maybe(key, sorted(known)) or " Keys of your own belong under meta."
+    hint = maybe(key, sorted({*known, *_OF_DBT})) or " Keys of your own belong under meta."
     return f"{key}{where} means nothing to {_article(name)}.{hint}"
 
 

@@ -23,6 +23,7 @@ from olapdb.errors import SyntaxError
 from olapdb.sql.parser import parse
 
 from .credentials import MEMORY, OlapdbCredentials
+from .error_text import with_line
 
 logger = AdapterLogger("olapdb")
 SETTINGS = {"insert_null_as_default": 0, "cast_keep_nullable": 1, "allow_python_functions": 1}
@@ -208,9 +209,18 @@ class OlapdbConnectionManager(SQLConnectionManager):
         except olapdb.Error as error:
             logger.debug(f"{type(error).__name__} while running: {sql}")
             prefix = "Syntax error. " if isinstance(error, SyntaxError) else ""
-            raise DbtDatabaseError(f"{prefix}{error}") from error
+            text = with_line(error, sql, self._lines_above(sql))
+            raise DbtDatabaseError(f"{prefix}{text}") from error
         except DbtRuntimeError:
             raise
+
+    def _lines_above(self, sql: str) -> int:
+        """Return the number of lines of dbt's query comment above the statement; 0 if it is behind, or there is none."""
+        comment = self.query_header.comment if self.query_header is not None else None
+        if comment is None or not comment.query_comment or comment.append:
+            return 0
+        above = comment.add("")
+        return above.count("\n") if sql.startswith(above) else 0
 
     @classmethod
     def get_response(cls, cursor: olapdb.Cursor) -> AdapterResponse:

@@ -146,7 +146,12 @@ class Database:
         self._close()
 
     def session(self, database: str, settings: Mapping[str, object]) -> Session:
-        """Return a session whose current database is `database`. Raises UnknownDatabase."""
+        """Return a session whose current database is `database`. Raises UnknownDatabase, BadArguments."""
+        if not isinstance(settings, Mapping):
+            raise BadArguments(
+                f"settings are a mapping of names to values, not {type(settings).__name__}.",
+                hint="For example settings={'max_threads': 4}.",
+            )
         require_database(database, self._catalog.snapshot(), None)
         return Session(self.engine, database, Settings(settings))
 
@@ -236,7 +241,14 @@ def _apply_ttl(origin: CommitOrigin, table_id: str) -> None:
 
 
 def _real_path(location: str) -> str:
-    """Return the absolute path of a folder. Raise CannotOpenWarehouse for one that no folder can have."""
+    """Return the absolute path of a folder. Raise CannotOpenWarehouse for one that no folder can have, and for a
+    URL, which would be a folder named like its scheme."""
+    if "://" in location:
+        raise CannotOpenWarehouse(
+            f"{location!r} is a URL; a warehouse is a folder of this machine.",
+            hint="Give its path: olapdb.connect('warehouse/'). A URL 'olapdb:///warehouse' is for "
+            "sqlalchemy.create_engine.",
+        )
     try:
         os.stat(path := os.path.realpath(location))
     except FileNotFoundError:

@@ -15,12 +15,12 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, SupportsInt, TypeVar
 
 from olapdb import errors
-from olapdb.bind.placeholders import refuse_surplus
+from olapdb.bind.placeholders import parameter_sets, refuse_surplus
 from olapdb.catalog.read_retry import retry_read
 from olapdb.config import Settings
 from olapdb.functions.base import Environment
@@ -143,17 +143,16 @@ class Session:
 
     # --- other ways in
 
-    def execute_many(self, text: str, sets: Sequence[Parameters]) -> Result:
+    def execute_many(self, text: str, sets: Iterable[Parameters]) -> Result:
         """Run the statement once for each set of parameters. An INSERT … VALUES that consists of
         parameters is one INSERT of all sets. Raises BadArguments."""
         _check_text(text)
         statements = parse_text(text)
         if len(statements) != 1:
             raise errors.BadArguments("executemany() takes exactly one statement.")
-        sets = sets if isinstance(sets, Sequence) else list(sets)
+        sets = parameter_sets(sets, positional_parameters(text))
         if not sets:
             return Result(affected_rows=0)
-        refuse_surplus(positional_parameters(text), max(sets, key=_length))
         if isinstance(statements[0], nodes.Insert):
             statement, rows = statements[0], insert.rows_of_parameters(statements[0])
             if rows is not None:
@@ -405,8 +404,3 @@ def _check_text(text: object) -> None:
     """Raise BadArguments for a statement that is no text."""
     if not isinstance(text, str):
         raise errors.BadArguments(f"A statement is a str, not {type(text).__name__}.")
-
-
-def _length(parameters: object) -> int:
-    """Return the number of parameters, 0 if they are not a sequence."""
-    return len(parameters) if isinstance(parameters, Sequence) else 0

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import CompilationError
 
+from ..relation import string_literal
 from .change import decide_change
 from .completion import replay, require_readable
 from .differences import Differences, compare
@@ -124,10 +128,31 @@ def _rebuild_same(run: ModelRun) -> None:
     _run_rebuild(run, "REBUILD", "")
 
 
+@contextmanager
+def _attached_meanwhile(run: ModelRun) -> Iterator[None]:
+    """Attach a trigger that the profile keeps detached, since SYSTEM REBUILD VIEW is of those that fire; detach it, and
+    the version that it replaced, when the rebuild has ended."""
+    if run.settings.attach_triggers:
+        yield
+        return
+    run.system("START")
+    try:
+        yield
+    finally:
+        names = run.names
+        for row in run.warehouse.rows(
+            "SELECT name FROM system.views WHERE attached AND standing != 'candidate' "
+            f"AND database = {string_literal(names.database)} AND (name = {string_literal(names.view)} "
+            f"OR version_of = {string_literal(f'{names.database}.{names.view}')})"
+        ):
+            run.warehouse.run(f"SYSTEM STOP VIEW {run.warehouse.sql_name(names, row['name'])}")
+
+
 def _run_rebuild(run: ModelRun, step: str, clauses: str) -> None:
     """Run SYSTEM REBUILD VIEW; log its chunks, and the views that read the target."""
     logger.debug(f"Applying REPLACE to: {run.relation}")
-    rows = run.system("REBUILD", clauses)
+    with _attached_meanwhile(run):
+        rows = run.system("REBUILD", clauses)
     chunks = [row for row in rows if row["step"] == "backfill"]
     made = sum(row["rows"] for row in chunks)
     run.steps.append(f"{step} {len(chunks)} chunks, {made} rows" if chunks else step)

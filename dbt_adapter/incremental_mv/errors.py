@@ -8,6 +8,8 @@ from dbt_common.exceptions import CompilationError
 
 from olapdb.errors import Error
 
+from ..error_text import with_line
+
 
 def refuse(what: str, why: str, fix: str) -> CompilationError:
     """Return (do not raise) the error for a model that a trigger cannot maintain.
@@ -26,12 +28,4 @@ def refuse_all(errors: Sequence[CompilationError]) -> CompilationError:
 
 def refuse_sql(sql: str, error: Error) -> CompilationError:
     """Return (do not raise) the error for SQL that does not parse, with the line and a caret."""
-    text = f"the SQL does not parse: {error}"
-    if error.position is None:
-        return CompilationError(text)
-    lines = sql.splitlines()
-    number = min(error.position.line, len(lines))
-    line = lines[number - 1].replace("\t", " ") if lines else ""
-    place = f"line {number} | "
-    caret = " " * (len(place) + error.position.column - 1) + "^"
-    return CompilationError(f"{text}\n{place}{line}\n{caret}")
+    return CompilationError(f"the SQL does not parse: {with_line(error, sql)}")

@@ -14,10 +14,11 @@ def left_triggers(
     warehouse: Warehouse, schemas: Collection[str], unique_ids: Collection[str], project: str
 ) -> list[str]:
     """Return the triggers in these schemas, as `database.name`, whose comment names a model of this
-    project that is not among `unique_ids`: it was deleted, renamed or disabled."""
+    project that is not among `unique_ids`: it was deleted, renamed or disabled. Those that no INSERT fires are left
+    out."""
     listed = ", ".join(string_literal(schema) for schema in sorted(schemas))
     rows = warehouse.rows(
-        "SELECT database, name, comment FROM system.views WHERE standing = '' "
+        "SELECT database, name, comment FROM system.views WHERE standing = '' AND attached "
         f"AND database IN ({listed}) ORDER BY database, name"
     )
     left = []

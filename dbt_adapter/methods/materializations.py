@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.base import available
 from dbt.adapters.events.logging import AdapterLogger
+from dbt_common.exceptions import CompilationError
 
 from .. import (
     incremental_checks,
@@ -17,7 +18,7 @@ from .. import (
     snapshots,
 )
 from ..column import OlapdbColumn
-from ..config_reader import config_error
+from ..config_reader import config_error, maybe
 from ..relation import OlapdbRelation
 from ..snapshots import SnapshotChange
 from .types import TypeMethods
@@ -41,14 +42,29 @@ class MaterializationMethods(TypeMethods):
         """Return the strategy of a model, "default" without one."""
         return incremental_strategies.strategy_of(config)
 
+    @available.parse_none
+    def get_incremental_strategy_macro(
+        self, model_context: Mapping[str, Any], strategy: str
+    ) -> Any:
+        """Return the macro of a strategy. Raise CompilationError for a name that is neither the adapter's nor that of
+        a macro of the project."""
+        name = f"get_incremental_{strategy.replace('+', '_')}_sql"
+        if not self.is_builtin_strategy(strategy) and name not in model_context:
+            known = incremental_strategies.BUILTIN
+            raise CompilationError(
+                f"There is no incremental_strategy '{strategy}'.{maybe(strategy, known)} There are "
+                f"{', '.join(known)}; a macro {name} of the project would be one of its own."
+            )
+        return super().get_incremental_strategy_macro(model_context, strategy)
+
     @available
     def is_builtin_strategy(self, strategy: str) -> bool:
         """Return whether the strategy is the adapter's, not a macro of the project."""
         return strategy in ("default", *incremental_strategies.BUILTIN)
 
     @available.parse(lambda *a, **k: None)
-    def check_incremental(self, config: Mapping[str, Any], sql: str) -> None:
-        """Raise CompilationError for predicates and merged columns of an incremental model that do
+    def check_incremental(self, this: object, config: Mapping[str, Any], sql: str) -> None:
+        """Raise CompilationError for predicates and merged columns of the incremental model `this` that do
         not fit its query, and warn of such keys: a first run does not use them."""
         problems, of_keys = incremental_checks.query_mistakes(
             config, sql, self._handle().connection.describe
@@ -56,7 +72,7 @@ class MaterializationMethods(TypeMethods):
         if problems:
             raise config_error([*problems, *of_keys])
         for problem in of_keys:
-            logger.warning(f"The next run will fail: {problem}")
+            logger.warning(f"The next run of {this} will fail: {problem}")
 
     @available
     def replace_keys_clause(self, unique_key: object, predicates: object) -> str:

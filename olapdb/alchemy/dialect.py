@@ -8,8 +8,10 @@ The path is relative with three slashes, absolute with four; the query string ho
 
 from __future__ import annotations
 
+import difflib
 import re
 import sys
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -53,6 +55,29 @@ def _flag(name: str, value: str | tuple[str, ...]) -> bool:
     if text not in ("1", "0", "true", "false"):
         raise exc.ArgumentError(f"{name} is 1 or 0, not {value!r}.")
     return text in ("1", "true")
+
+
+def _size(name: str, value: str | tuple[str, ...]) -> int:
+    """Return the bytes that a URL's query gives; raise ArgumentError for another text."""
+    if not str(value).isdigit():
+        raise exc.ArgumentError(f"{name} is a number of bytes, not {value!r}.")
+    return int(str(value))
+
+
+def _text(name: str, value: str | tuple[str, ...]) -> str:
+    """Return a text of a URL's query; raise ArgumentError for several."""
+    if not isinstance(value, str):
+        raise exc.ArgumentError(f"The URL gives {name} more than once.")
+    return value
+
+
+_ARGUMENTS: Mapping[str, Callable[[str, str | tuple[str, ...]], object]] = {
+    "database": _text,
+    "durability": _text,
+    "read_only": _flag,
+    "uncompressed_cache_size": _size,
+}
+"""The arguments of olapdb.connect that a URL's query may give, with what converts them."""
 
 
 class OlapDialect(DefaultDialect):
@@ -127,11 +152,15 @@ class OlapDialect(DefaultDialect):
             )
         options = dict(url.query)
         arguments: dict[str, Any] = {}
-        for name in ("database", "durability"):
+        for name, convert in _ARGUMENTS.items():
             if name in options:
-                arguments[name] = options.pop(name)
-        if "read_only" in options:
-            arguments["read_only"] = _flag("read_only", options.pop("read_only"))
+                arguments[name] = convert(name, options.pop(name))
+        for name in options:
+            close = difflib.get_close_matches(name, _ARGUMENTS, n=1, cutoff=0.8)
+            if close:
+                raise exc.ArgumentError(
+                    f"The URL's {name} means nothing. Maybe you meant {close[0]}."
+                )
         arguments["settings"] = options
         return ([url.database] if url.database else []), arguments
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TypeGuard
 
 import pyarrow as pa
 
@@ -123,6 +124,8 @@ def _elements(
         elif isinstance(whole, sql.TupleLiteral):
             right = whole
     right = _without_parentheses(argument, right)
+    if _is_list_parameter(binder, argument, right):
+        (right,) = right.elements
     if isinstance(right, sql.TupleLiteral | sql.ArrayLiteral):
         elements = binder.bind_all(right.elements)
         if isinstance(right, sql.TupleLiteral) and _is_one_tuple(argument, elements):
@@ -132,7 +135,7 @@ def _elements(
     if not isinstance(bound, Constant) or not bound.value.is_valid:
         return (bound,)
     inner = types.plain(bound.type)
-    if isinstance(inner, types.Array) and not isinstance(types.plain(argument.type), types.Array):
+    if isinstance(inner, types.Array) and _depth(inner) > _depth(argument.type):
         return tuple(Constant(inner.inner, bound.value.values[i]) for i in range(len(bound.value)))
     several = isinstance(inner, types.Tuple) and all(
         isinstance(types.plain(t), types.Tuple) for t in inner.elements
@@ -159,6 +162,21 @@ def _without_parentheses(argument: Expression, right: sql.Expression) -> sql.Exp
             return right
         element = element.elements[0]
     return right.elements[0] if isinstance(element, sql.ArrayLiteral) else right
+
+
+def _is_list_parameter(
+    binder: Binder, argument: Expression, right: sql.Expression
+) -> TypeGuard[sql.TupleLiteral]:
+    """Return whether the right side is one parameter in brackets, `x IN (?)`, whose value is the list: an array nested
+    one level deeper than x, or a tuple where x is none."""
+    if not isinstance(right, sql.TupleLiteral) or len(right.elements) != 1:
+        return False
+    if not isinstance(right.elements[0], sql.Parameter):
+        return False
+    given = binder.bind(right.elements[0]).type
+    if isinstance(types.plain(given), types.Tuple):
+        return not isinstance(types.plain(argument.type), types.Tuple)
+    return _depth(given) == _depth(argument.type) + 1
 
 
 def _is_one_tuple(argument: Expression, elements: Sequence[Expression]) -> bool:

@@ -147,6 +147,7 @@ def lookup_parameter(node: sql.Parameter, parameters: Parameters) -> object:
     if index >= len(parameters):
         raise UnknownQueryParameter(
             f"The statement needs at least {index + 1} parameters, {len(parameters)} were given.",
+            hint="Pass a sequence with a value for each ?: execute(statement, [value]).",
             position=node.position,
         )
     return parameters[index]
@@ -294,7 +295,7 @@ def type_of(value: object) -> DataType:
             return Map(_common([type_of(k) for k in value]), _common(map(type_of, value.values())))
         case _:
             raise InterfaceError(
-                f"A parameter cannot be a {type(value).__name__}.",
+                f"A parameter cannot be of the class {type(value).__name__}.",
                 hint="Pass None, bool, int, float, str, Decimal, date, datetime, UUID, "
                 "an address of ipaddress, list, tuple or dict.",
             )

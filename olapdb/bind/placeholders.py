@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from typing import TYPE_CHECKING, Any
 
 from olapdb.bind.syntax import walk
-from olapdb.errors import BadArguments
+from olapdb.errors import BadArguments, UnknownQueryParameter
 from olapdb.lazy import LazyModule
 from olapdb.sql import nodes as sql
 
 if TYPE_CHECKING:
+    from olapdb.bind.scope import Parameters
     from olapdb.sql.values import csv_values
 else:
     csv_values = LazyModule("olapdb.sql.values.csv_values")
@@ -23,6 +24,37 @@ def positional_count(statements: Iterable[sql.Statement]) -> int:
     return max((index + 1 for s in statements for index in _indexes(s)), default=0)
 
 
+def parameter_sets(sets: Iterable[Parameters], count: int) -> list[Any]:
+    """Return the sets of parameters of executemany() as a list; None is a set without any.
+
+    Raises BadArguments for a frame, whose rows iteration does not give, for a set that is no sequence and no mapping,
+    such as the 1 of `[1, 2]`, and for a sequence of more than `count` values; UnknownQueryParameter for fewer."""
+    if hasattr(sets, "__dataframe__") or hasattr(sets, "__arrow_c_stream__"):
+        raise BadArguments(
+            f"executemany() takes rows, not a {type(sets).__name__}.",
+            hint="Use connection.insert('table', data), which is also faster.",
+        )
+    whole: list[Any] = [() if one is None else one for one in sets]
+    for number, one in enumerate(whole, 1):
+        if isinstance(one, Mapping):
+            continue
+        if isinstance(one, str | bytes) or not hasattr(one, "__len__") or isinstance(one, Set):
+            raise BadArguments(
+                f"Set {number} of the parameters is of the class {type(one).__name__}: {one!r:.80}.",
+                hint="executemany() takes a list of rows: [(1,), (2,)], or [{'name': 1}] for :name.",
+            )
+        if len(one) != count:
+            kind = BadArguments if len(one) > count else UnknownQueryParameter
+            raise kind(
+                f"The statement takes {count} parameters, {len(one)} were given in set {number}.",
+                hint=_HINT,
+            )
+    return whole
+
+
+_HINT = "Write a ? for each value, outside of quotes; :name takes a mapping."
+
+
 def refuse_surplus(count: int, parameters: object) -> None:
     """Raise BadArguments for a sequence of more than `count` parameters.
 
@@ -31,8 +63,7 @@ def refuse_surplus(count: int, parameters: object) -> None:
         return
     if len(parameters) > count:
         raise BadArguments(
-            f"The statement takes {count} parameters, {len(parameters)} were given.",
-            hint="Write a ? for each of them, outside of quotes.",
+            f"The statement takes {count} parameters, {len(parameters)} were given.", hint=_HINT
         )
 
 

@@ -147,9 +147,10 @@ def unknown_function(source: sql.TableFunction, known: Sequence[str], refusal: s
             hint=_ELSEWHERE.get(name, refusal),
             position=source.position,
         )
+    of_files = name.startswith(("read_", "parquet_scan", "csv_scan"))
     return errors.UnknownFunction(
         f"Unknown table function {source.name!r}.",
-        hint=suggestion(source.name, known),
+        hint="Write file('path')." if of_files else suggestion(source.name, known),
         position=source.position,
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from olapdb import errors
@@ -109,7 +109,7 @@ class Connection:
         """Run the statement on a new cursor; return the cursor."""
         return self.cursor().execute(operation, parameters)
 
-    def executemany(self, operation: str, seq_of_parameters: Sequence[Parameters]) -> Cursor:
+    def executemany(self, operation: str, seq_of_parameters: Iterable[Parameters]) -> Cursor:
         """Run the statement once for each set of parameters, on a new cursor; return the cursor."""
         return self.cursor().executemany(operation, seq_of_parameters)
 
@@ -229,6 +229,12 @@ class Connection:
     def closed(self) -> bool:
         """Return whether the connection was closed."""
         return self._database is None
+
+    def __repr__(self) -> str:
+        if self._database is None:
+            return "<olapdb.Connection: closed>"
+        mode = ", read_only" if self._database.read_only else ""
+        return f"<olapdb.Connection: {self._database.location}, database {self._session.database}{mode}>"
 
     def __enter__(self) -> Connection:
         return self

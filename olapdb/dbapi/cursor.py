@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import index
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -58,7 +58,7 @@ class Cursor:
         self._take(result)
         return self
 
-    def executemany(self, operation: str, seq_of_parameters: Sequence[Parameters]) -> Cursor:
+    def executemany(self, operation: str, seq_of_parameters: Iterable[Parameters]) -> Cursor:
         """Run the statement once for each set of parameters; `INSERT … VALUES (?, ?)` becomes one
         INSERT of all rows."""
         session = self._session()
@@ -199,6 +199,15 @@ class Cursor:
     def nextset(self) -> None:
         """Raise NotSupportedError: a statement has one result set."""
         raise NotSupportedError("A statement has one result set; run statements one by one.")
+
+    def __repr__(self) -> str:
+        if self._closed:
+            return "<olapdb.Cursor: closed>"
+        if self._result is None or not self._result.has_columns:
+            return "<olapdb.Cursor: no rows to fetch>"
+        pairs = zip(self._result.names, self._result.types, strict=True)
+        columns = ", ".join(f"{name} {data_type}" for name, data_type in pairs)
+        return f"<olapdb.Cursor: {columns}; fetchall(), fetch_df() and fetch_arrow_table() give the rows>"
 
     def __enter__(self) -> Cursor:
         return self

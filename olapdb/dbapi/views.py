@@ -43,12 +43,21 @@ Other = TypeVar("Other")
 Row = TypeVar("Row")
 
 
+_SHOWN = 20
+"""Names of views that the repr of all of them shows."""
+
+
 class Views(Mapping[str, "ViewHandle"]):
     """The warehouse's materialized views by "name" (of the current database) or "database.name";
     quote special names in backquotes. Iterating yields full names, in order."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
+
+    def __repr__(self) -> str:
+        names = list(self)
+        shown = ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
+        return f"<olapdb.Views: {shown}>"
 
     def __getitem__(self, name: str) -> ViewHandle:
         """Return a handle, which follows the view through RENAME. Raises UnknownTable.

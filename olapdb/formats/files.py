@@ -51,7 +51,7 @@ def resolved_path(path: str, settings: Settings) -> str:
     real = os.path.realpath(absolute)
     if not any(Path(real).is_relative_to(root) for root in roots):
         raise errors.PathNotAllowed(
-            f"The file {path!r} is not inside of {', '.join(folders)}.",
+            f"The file {path!r} is not inside of {' or '.join(map(repr, roots))}.",
             hint="The setting user_files_path, which connect() takes, names the folders.",
         )
     return absolute

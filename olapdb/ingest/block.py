@@ -269,7 +269,10 @@ def _with_place(
     row = None if error.row is None else first_row + error.row
     place = f"Column {name} of {table.database}.{table.name}"
     place += "" if row is None else f", row {row + 1}"
-    named = type(error)(f"{place}: {error.message}", hint=error.hint)
+    hint = error.hint
+    if isinstance(error, errors.CannotInsertNull) and not hint:
+        hint = "Make the column Nullable, or give each row a value; NaN, NaT and None of pandas are NULL."
+    named = type(error)(f"{place}: {error.message}", hint=hint)
     named.column = name
     return named if row is None else named.at_row(row)
 

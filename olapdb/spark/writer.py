@@ -83,6 +83,11 @@ def write_dataframe(
             f"write_dataframe cannot write in mode {mode!r}.",
             hint="Use mode='append', after TRUNCATE TABLE or DELETE FROM where rows are to go.",
         )
+    if not hasattr(frame, "sparkSession"):
+        raise errors.BadArguments(
+            f"write_dataframe takes a Spark DataFrame, not a {type(frame).__module__}.{type(frame).__name__}.",
+            hint="connection.insert(table, data) takes a pandas frame and Arrow data.",
+        )
     results: list[InsertResult] = []
 
     def work(context: StatementContext) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+
 from olapdb import errors
 from olapdb.types.aliases import ALIASES, CASE_INSENSITIVE, DECIMALS
 from olapdb.types.names import BY_NAME
@@ -40,6 +42,16 @@ def type_families() -> tuple[tuple[str, int, str], ...]:
     for name, target_name in (("BINARY", "FixedString"), ("ENUM", "Enum")):
         families[name] = (name, 1, target_name)
     return tuple(families[name] for name in sorted(families))
+
+
+def similar_types(name: str) -> str:
+    """Return "Maybe you meant: String." for a name that is similar to a type's, else where types are listed."""
+    by_folded = {family.casefold(): family for family, *_ in reversed(type_families())}
+    by_folded |= {own.casefold(): own for own in (*BY_NAME, *_PARAMETRIC)}
+    close = difflib.get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.7)
+    if not close:
+        return "SELECT name FROM system.data_type_families lists the types."
+    return f"Maybe you meant: {by_folded[close[0]]}."
 
 
 _ONE_TYPE = ("Array", "Nullable", "LowCardinality")

@@ -447,7 +447,10 @@ class _TypeParser:
                 f"The type {name} is ClickHouse's, but olapdb does not have it.",
                 hint=_UNSUPPORTED[name],
             )
-        return errors.UnknownType(f"Unknown data type {name!r} in {self.text!r}.")
+        within = "" if self.text.strip() == name else f" in {self.text!r}"
+        return errors.UnknownType(
+            f"Unknown data type {name!r}{within}.", hint=families.similar_types(name)
+        )
 
     # --- characters
 

@@ -96,7 +96,8 @@ def _orphan_lines(orphans: list[Orphan]) -> list[str]:
     """Return the table of orphans, and how to drop them; nothing without any."""
     if not orphans:
         return []
-    drop = "Orphans still fire; dbt run-operation drop_orphans --args '{confirm: true}' drops them."
+    fire = "Orphans still fire; " if any(orphan.attached for orphan in orphans) else ""
+    drop = f"{fire}dbt run-operation drop_orphans --args '{{confirm: true}}' drops them."
     return [*table_lines([orphan.row() for orphan in orphans]), drop]
 
 

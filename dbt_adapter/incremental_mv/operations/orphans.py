@@ -37,6 +37,7 @@ class Orphan:
     target: str
     relations: tuple[str, ...]
     rows: int
+    attached: bool
 
     def row(self) -> dict[str, object]:
         """Return the orphan as a row of the report's table, by column name."""
@@ -89,7 +90,7 @@ def _dbt_triggers(warehouse: Warehouse, schemas: Collection[str]) -> list[dict[s
     listed = ", ".join(string_literal(schema) for schema in sorted(schemas))
     rows = warehouse.rows(
         "SELECT v.database AS database, v.name AS name, v.target_database AS target_database, "
-        "v.target_table AS target, v.comment AS comment, t.total_rows AS rows "
+        "v.target_table AS target, v.comment AS comment, v.attached AS attached, t.total_rows AS rows "
         "FROM system.views AS v LEFT JOIN system.tables AS t "
         "ON t.database = v.target_database AND t.name = v.target_table "
         f"WHERE v.database IN ({listed}) AND v.standing = ''"
@@ -125,7 +126,9 @@ def _orphan(
     if own and (database, target) not in relations and _writers(warehouse, database, target) == 1:
         parts.append(target)
     rows = int(trigger["rows"] or 0)
-    return Orphan(database, name, unique_id, reason, target, tuple(parts), rows)
+    return Orphan(
+        database, name, unique_id, reason, target, tuple(parts), rows, bool(trigger["attached"])
+    )
 
 
 def _reads(warehouse: Warehouse, database: str, view: str, target: str) -> bool:

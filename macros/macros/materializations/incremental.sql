@@ -12,6 +12,11 @@
     {% do exceptions.warn(this ~ " has incremental_strategy='" ~ strategy ~ "' and no unique_key, so that its "
          ~ "runs append and replace no row. Set unique_key, or incremental_strategy='append'.") %}
   {% endif %}
+  {% if strategy in ('insert_overwrite', 'microbatch') and config.get('unique_key') %}
+    {% do exceptions.warn(this ~ " has a unique_key, which incremental_strategy='" ~ strategy ~ "' does not use: "
+         ~ ("the partitions" if strategy == 'insert_overwrite' else "the time of the batch")
+         ~ " of the run's rows decide which rows leave. Remove it.") %}
+  {% endif %}
 
   {{ run_hooks(pre_hooks, inside_transaction=False) }}
   {{ run_hooks(pre_hooks, inside_transaction=True) }}
@@ -21,7 +26,7 @@
   {% do drop_relation_if_exists(load_cached_relation(temporary)) %}
   {% if existing is none or not existing.is_table or should_full_refresh() %}
     {% if adapter.is_builtin_strategy(strategy) and not config.get('sql_header') %}
-      {% do adapter.check_incremental(model.config, sql) %}
+      {% do adapter.check_incremental(this, model.config, sql) %}
     {% endif %}
     {% do olapdb_build_table(existing, target, sql) %}
   {% elif adapter.keeps_for_triggers(existing, sql) %}

@@ -2,6 +2,10 @@
    old versions and adds new ones in one commit, in place of a staging table and a MERGE. #}
 {% materialization snapshot, adapter='olapdb' %}
   {%- set strategy_name = config.get('strategy') -%}
+  {%- if model.resource_type != 'snapshot' -%}
+    {% do exceptions.raise_compiler_error("materialized='snapshot' is of snapshots, not of models: move the query to "
+         ~ "a file of the folder snapshots, or name the model as the relation of a snapshot in YAML.") %}
+  {%- endif -%}
   {%- set target_exists, target = get_or_create_relation(
         database=model.database, schema=model.schema,
         identifier=model.get('alias', model.get('name')), type='table') -%}

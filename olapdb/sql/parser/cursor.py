@@ -181,7 +181,7 @@ class TokenCursor:
 
     # --- errors, returned for the caller to raise
 
-    def expected(self, what: str) -> SyntaxError:
+    def expected(self, what: str, hint: str = "") -> SyntaxError:
         """Return the error that `what` should be next; it names the token that is."""
         token = self.token
         if token.kind == "end":
@@ -189,7 +189,9 @@ class TokenCursor:
         else:
             written = self.source.text[token.start : token.end]
             actual = written if len(written) <= 40 else f"{written[:40]}…"
-        return SyntaxError(f"Expected {what}, found {actual}.", position=self.position())
+        if not hint and self.source.text.startswith("%s", token.start):
+            hint = "A parameter is ?, or :name with a mapping."
+        return SyntaxError(f"Expected {what}, found {actual}.", hint=hint, position=self.position())
 
     def refused(self, what: str, hint: str = "", token: Token | None = None) -> NotSupportedError:
         """Return the error for a feature of ClickHouse that olapdb does not have."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
@@ -127,7 +128,7 @@ def _refuse_bare_words(cursor: TokenCursor, start: int, error: Error) -> None:
 def _parse_expressions(cursor: TokenCursor) -> nodes.Query:
     """Parse a query whose SELECT is left out, as in `1 + 1` (ClickHouse: implicit_select). Raises SyntaxError at the
     first token if the text is no such query."""
-    error = cursor.expected("a statement")
+    error = cursor.expected("a statement", _similar_statement(cursor.key))
     if cursor.ended:
         raise error
     try:
@@ -137,6 +138,23 @@ def _parse_expressions(cursor: TokenCursor) -> nodes.Query:
     if not cursor.ended and cursor.key not in (";", "PARALLEL"):
         raise error
     return query
+
+
+def _similar_statement(word: str) -> str:
+    """Return "Maybe you meant SELECT." if a statement begins with a word like this one, "" if none does."""
+    known = (
+        "SELECT",
+        "INSERT",
+        "SHOW",
+        "DESCRIBE",
+        "EXPLAIN",
+        "EXISTS",
+        "SYSTEM",
+        "SET",
+        *_CHANGES,
+    )
+    close = difflib.get_close_matches(word, known, n=1, cutoff=0.7)
+    return f"Maybe you meant {close[0]}." if close else ""
 
 
 def answers_with_rows(

@@ -345,19 +345,25 @@ def as_arrow(data: Any) -> pa.Table | pa.RecordBatch | pa.RecordBatchReader:
     if isinstance(data, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
         return data
     try:
+        if type(data).__name__ == "Series" or isinstance(data, pa.Array | pa.ChunkedArray):
+            raise errors.BadArguments(
+                f"insert() takes columns with names, not one {type(data).__name__}.",
+                hint="Give a mapping: insert('t', {'column': values}).",
+            )
         if hasattr(data, "__arrow_c_stream__"):
             return pa.RecordBatchReader.from_stream(data)
         if type(data).__module__.partition(".")[0] == "pandas":
             return pa.Table.from_pandas(data, preserve_index=False)
     except (pa.ArrowTypeError, OverflowError, ValueError) as error:  # two columns of one name, too
         raise errors.BadArguments(
-            f"The data cannot be read as Arrow: {error}.",
+            f"The data cannot be read as Arrow: {' '.join(map(str, error.args))}.",
             hint="Give each column values of one type.",
         ) from error
     raise errors.InterfaceError(
         f"insert() takes Arrow data, a pandas frame or a mapping of columns, not "
-        f"{type(data).__name__}. For rows, use executemany('INSERT INTO t VALUES (?, …)', rows) or "
-        "pyarrow.Table.from_pylist(rows)."
+        f"{type(data).__name__}.",
+        hint="For rows that are tuples, executemany('INSERT INTO t VALUES (?, …)', rows); for dicts, "
+        "pyarrow.Table.from_pylist(rows); for batches, pyarrow.RecordBatchReader.from_batches(schema, batches).",
     )
 
 

@@ -313,3 +313,30 @@ def test_a_savepoint_is_refused_with_the_reason(engine):
         pytest.raises(sa.exc.NotSupportedError, match=r"SAVEPOINT is not supported.*atomic commit"),
     ):
         connection.begin_nested()
+
+
+def test_the_url_gives_the_arguments_of_connect():
+    made = sa.create_engine("olapdb://?uncompressed_cache_size=1000000&max_threads=1")
+    with made.connect() as connection:
+        assert connection.execute(sa.text("SELECT getSetting('max_threads')")).scalar() == 1
+    for url, said in {
+        "olapdb://?durabilty=full": "Maybe you meant durability",
+        "olapdb://?read_onli=1": "Maybe you meant read_only",
+        "olapdb://?uncompressed_cache_size=much": "is a number of bytes",
+    }.items():
+        with pytest.raises(sa.exc.ArgumentError, match=said):
+            sa.create_engine(url).connect()
+
+
+def test_none_is_the_default_unless_the_url_refuses_it():
+    table = sa.Table("t", sa.MetaData(), sa.Column("s", sa.String, nullable=False))
+    for url, rows in {"olapdb://": [("",)], "olapdb://?input_format_null_as_default=0": []}.items():
+        made = sa.create_engine(url)
+        table.create(made)
+        with made.connect() as connection:
+            if rows:
+                connection.execute(table.insert(), {"s": None})
+            else:
+                with pytest.raises(sa.exc.DataError, match="NULL is no value of String"):
+                    connection.execute(table.insert(), {"s": None})
+            assert connection.execute(sa.select(table)).all() == rows

@@ -71,7 +71,7 @@ def test_a_large_integer_is_compared_exactly(connection: Connection) -> None:
         (np.datetime64("20000-01-01"), "cannot be counted in nanoseconds"),
         ([b"\xff"], "is not UTF-8"),
         ("\ud800", "is not UTF-8"),
-        (object(), "A parameter cannot be a object"),
+        (object(), "A parameter cannot be of the class object"),
     ],
 )
 def test_what_no_type_holds_is_refused(connection: Connection, value: object, message: str) -> None:

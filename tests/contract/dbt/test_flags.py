@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -127,6 +128,32 @@ class TestDetachedTriggers:
             assert connection.execute(model).fetchall() == [(2,)]
             assert run_dbt(["run"])[0].message.startswith("BACKFILL")
             assert connection.execute(model).fetchall() == [(3,)]
+
+    def test_a_rebuild_leaves_them_detached(self, project: Any) -> None:
+        """--full-refresh failed: SYSTEM REBUILD VIEW is of triggers that fire."""
+        attached = "select name from system.views where attached"
+        model = f"select sum(n) from {project.test_schema}.totals"
+        with olapdb.connect(project.adapter.config.credentials.location) as connection:
+            before = connection.execute("select count() from raw.events").fetchall()
+            assert run_dbt(["run", "--full-refresh"])[0].message.startswith("REBUILD")
+            assert connection.execute(attached).fetchall() == []
+            connection.execute("insert into raw.events values ('2024-03-06', 'c')")
+            assert connection.execute(model).fetchall() == before
+            changed = TOTALS.replace("count() as n", "count() as n, max(day) as last")
+            write_file(changed, project.project_root, "models", "totals.sql")
+            assert run_dbt(["run"])[0].message.startswith("REBUILD")
+            assert connection.execute(attached).fetchall() == []
+            after = connection.execute("select count() from raw.events").fetchall()
+            assert connection.execute(model).fetchall() == after
+
+    def test_orphans_that_do_not_fire_are_not_said_to(self, project: Any) -> None:
+        run_dbt(["run"])
+        Path(project.project_root, "models", "totals.sql").unlink()
+        _, log = run_dbt_and_capture(["run"])
+        assert "still fire" not in log
+        _, log = run_dbt_and_capture(["run-operation", "status"])
+        assert "totals__mv" in log
+        assert "still fire" not in log
 
 
 class TestReadOnly:

@@ -1,0 +1,87 @@
+"""What dbt shows of a mistake: the line of the statement, the name that was meant, the model it is about."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dbt.tests.util import run_dbt_and_capture
+
+from olapdb.errors import Position, SyntaxError
+
+pytestmark = pytest.mark.feature("dbt")
+
+WRONG = {
+    "column.sql": "select\n  1 as delay,\n  dealy\nfrom (select 1 as delay)",
+    "long_line.sql": "select " + "1, " * 100 + "wrong_name as n",
+    "known_key.sql": "{{ config(materialized='incremental', uniqe_key='id') }} select 1 as id",
+    "strategy.sql": "{{ config(materialized='incremental', incremental_strategy='merg', unique_key='id') }} "
+    "select 1 as id",
+    "versions.sql": "{{ config(materialized='snapshot') }} select 1 as id",
+    "missing_key.sql": "{{ config(materialized='incremental', unique_key='idd') }} select 1 as id",
+    "unused_key.sql": "{{ config(materialized='incremental', incremental_strategy='insert_overwrite', "
+    "unique_key='id') }} select 1 as id",
+}
+
+
+class TestMistakesOfModels:
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        return WRONG
+
+    @pytest.fixture(scope="class")
+    def run(self, project: Any) -> tuple[dict[str, str], str]:
+        """Return the message of each model, and the log of the run."""
+        results, log = run_dbt_and_capture(["run"], expect_pass=False)
+        return {result.node.name: str(result.message) for result in results}, log
+
+    def test_an_error_is_shown_with_its_line(self, run: Any, project: Any) -> None:
+        message = run[0]["column"]
+        (shown,) = re.findall(r"\(at line (\d+), column 3\)", message)
+        assert re.search(
+            rf"line {shown} \|   dealy\n {{{len(f'line {shown} | ') + 2},}}\^", message
+        )
+        written = Path(project.project_root, "target/run/test/models/column.sql").read_text()
+        assert written.splitlines()[int(shown) - 1].strip() == "dealy"
+        assert message.count("UNKNOWN_IDENTIFIER") == 1
+
+    def test_a_long_line_is_cut_around_the_place(self, run: Any) -> None:
+        lines = run[0]["long_line"].splitlines()
+        (at,) = [number for number, line in enumerate(lines) if "wrong_name as n" in line]
+        assert lines[at][lines[at + 1].index("^") :].startswith("wrong_name")
+        assert max(map(len, lines[at:])) < 150
+
+    def test_a_wrong_name_gets_the_one_that_was_meant(self, run: Any) -> None:
+        messages = run[0]
+        assert (
+            "uniqe_key means nothing to an incremental. Maybe you meant unique_key."
+            in (messages["known_key"])
+        )
+        assert (
+            "There is no incremental_strategy 'merg'. Maybe you meant merge."
+            in (messages["strategy"])
+        )
+        assert "materialized='snapshot' is of snapshots, not of models" in messages["versions"]
+
+    def test_a_warning_names_its_model(self, run: Any) -> None:
+        _, log = run
+        assert re.search(r"The next run of \S+missing_key\S* will fail: unique_key 'idd'", log)
+        assert re.search(
+            r"unused_key\S* has a unique_key, which incremental_strategy='insert_overw", log
+        )
+
+
+def test_a_statement_is_counted_without_the_comment_above() -> None:
+    from dbt.adapters.olapdb.error_text import with_line
+
+    error = SyntaxError("Wrong.", position=Position(3, 2, 9))
+    text = with_line(error, "/* dbt */\na\n\tb", lines_above=1)
+    assert text.splitlines() == [
+        "Code: 62. Wrong. (at line 2, column 2) (SYNTAX_ERROR)",
+        "line 2 |  b",
+        "          ^",
+    ]
+    elsewhere = SyntaxError("Wrong.", position=Position(9, 2, 90))
+    assert with_line(elsewhere, "a") == str(elsewhere)
