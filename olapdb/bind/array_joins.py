@@ -84,7 +84,7 @@ class _ArrayJoinBinder:
     def add(self, item: sql.Expression) -> None:
         """Bind one item of the clause: a nested table's name adds each of its arrays."""
         alias = item.name if isinstance(item, sql.Alias) else None
-        array = item.expression if isinstance(item, sql.Alias) else item
+        array = self._unaliased(item.expression if isinstance(item, sql.Alias) else item)
         column = self.source.find(array.parts) if isinstance(array, sql.Identifier) else None
         if column is None and isinstance(array, sql.Identifier) and (inner := self._nested(array)):
             prefix = len(".".join(array.parts))
@@ -94,7 +94,28 @@ class _ArrayJoinBinder:
             return
         bound = self.binder.bind(array)
         refuse_aggregates(bound, "ARRAY JOIN", array.position)
+        if column is None and alias is None and isinstance(array, sql.Identifier):
+            column = self._part(array, bound)
         self._join(bound, alias, column, array)
+
+    def _unaliased(self, array: sql.Expression) -> sql.Expression:
+        """Return the name of the column for an alias of the SELECT that is only another name of it; others unchanged."""
+        if not isinstance(array, sql.Identifier) or self.source.find(array.parts) is not None:
+            return array
+        meant = self.binder.aliases.get(".".join(array.parts))
+        return meant if isinstance(meant, sql.Identifier) else array
+
+    def _part(self, name: sql.Identifier, bound: Expression) -> RelationColumn | None:
+        """Return a column for the array `t.a` that is a part of column t, which no star shows: its elements take
+        its place. None if the name is no part of a column."""
+        for length in range(len(name.parts) - 1, 0, -1):
+            whole = self.source.find(name.parts[:length])
+            if whole is not None:
+                shown = ".".join((whole.name, *name.parts[length:]))
+                return RelationColumn(
+                    shown, bound.type, lambda: bound, whole.qualifiers, starred=False
+                )
+        return None
 
     def _nested(self, name: sql.Identifier) -> list[RelationColumn]:
         """Return the columns `n.a`, `n.b` of a nested table n, [] if it has no arrays."""
@@ -159,6 +180,7 @@ class _ArrayJoinBinder:
     def relation(self, left: bool) -> Relation:
         """Return the joined relation; `left` keeps rows whose arrays are empty."""
         columns = [self.replaced.get(c, c) for c in self.source.columns]
+        parts = [c for part, c in self.replaced.items() if part not in self.source.columns]
         arrays = tuple(self.arrays)
         if len(arrays) > 1 and self.binder.context.flag("enable_unaligned_array_join"):
             arrays = self._of_one_length(arrays)
@@ -168,7 +190,9 @@ class _ArrayJoinBinder:
             node = self.source.build()
             return plan.ArrayJoin(node, node.schema, arrays, left)
 
-        return Relation([*self.added, *columns], build, self.source.label, self.source.joins)
+        return Relation(
+            [*self.added, *parts, *columns], build, self.source.label, self.source.joins
+        )
 
 
 def with_prewhere(node: plan.Node, prewhere: Expression) -> plan.Node:

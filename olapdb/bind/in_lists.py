@@ -77,12 +77,12 @@ def bind_in(binder: Binder, node: sql.In) -> Expression:
 
 @contextmanager
 def _named_by(right: sql.Expression) -> Iterator[None]:
-    """Raise UnknownIdentifier in place of UnknownTable if the right side of IN is a bare name: it
+    """Raise UnknownIdentifier in place of UnknownTable if the right side of IN is no query: its name
     could be a column, too."""
     try:
         yield
     except UnknownTable as error:
-        if not isinstance(right, sql.Identifier):
+        if isinstance(right, sql.Subquery):
             raise
         raise UnknownIdentifier(error.message, hint=error.hint, position=error.position) from None
 
@@ -90,9 +90,11 @@ def _named_by(right: sql.Expression) -> Iterator[None]:
 def _query_of(binder: Binder, right: sql.Expression) -> sql.Query | None:
     """Return the query on the right of IN, None where there is a list.
 
-    It is `(SELECT …)`, or `SELECT * FROM t` for the name of a table."""
+    It is `(SELECT …)`, or `SELECT * FROM t` for the name of a table, in parentheses or not."""
     if isinstance(right, sql.Subquery):
         return right.query
+    if isinstance(right, sql.TupleLiteral) and len(right.elements) == 1:
+        right = right.elements[0]
     if not isinstance(right, sql.Identifier) or len(right.parts) > 2:
         return None
     if binder.lookup(right.parts, right) is not None:
