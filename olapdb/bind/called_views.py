@@ -85,7 +85,7 @@ def _arguments(
 ) -> dict[str, Expression]:
     """Return the values of a call `v(p = 5, q = 'x')` by parameter: constants, and scalar subqueries.
 
-    Raises UnknownQueryParameter, BadArguments and NotSupportedError."""
+    Raises UnknownQueryParameter, also for a value that is no constant, and BadArguments."""
     no_rows = Relation((), _no_rows, "the arguments of a view")
     binder = ExpressionBinder(queries, no_rows, context)
     values: dict[str, Expression] = {}
@@ -101,7 +101,7 @@ def _arguments(
             raise errors.BadArguments(f"The parameter {name!r} is given twice.")
         bound = constants.cast_literal(value, binder.bind(value))
         if not isinstance(bound, Constant) and not _is_one_value(bound):
-            raise errors.NotSupportedError(
+            raise errors.UnknownQueryParameter(
                 f"The value of the parameter {name!r} is no constant.",
                 hint="Write a literal, an expression of literals and now() or today(), or a scalar subquery.",
             )
