@@ -68,9 +68,10 @@ def with_fill(
             hint="Fill keys that stand beside each other.",
             position=select.position,
         )
-    if len({keys[at][0].expression for at in filled}) < len(filled):
+    expressions = [key.expression for key, _ in keys]
+    if any(expressions.count(expressions[at]) > 1 for at in filled):
         raise InvalidWithFillExpression(
-            "Two keys WITH FILL are the same expression.", position=select.position
+            "A key WITH FILL is the same expression as another key.", position=select.position
         )
     by_prefix = binder.context.flag("use_with_fill_by_sorting_prefix")
     if not by_prefix and filled[0] and len(filled) > 1:
