@@ -72,6 +72,7 @@ def arguments_missing(name: str) -> errors.ProgrammingError | None:
         return errors.EmptyDataPassed("A Nested has at least one column.")
     return None
 
+
 SIMPLE_FUNCTIONS = MappingProxyType(
     {
         **dict.fromkeys(
