@@ -113,7 +113,7 @@ def comparison_type(name: str, left: Argument, right: Argument) -> DataType:
                     f"There is no supertype for {left.type} and {right.type}.",
                     hint="Convert one of them.",
                 )
-    if isinstance(a, Array | Tuple | Map) and type(a) is type(b):
+    if any(isinstance(a, kind) and isinstance(b, kind) for kind in (Array, Tuple, Map)):
         try:
             return plain(common_type([a, b]))
         except NoCommonType:
