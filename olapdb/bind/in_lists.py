@@ -125,6 +125,8 @@ def _elements(
         elif isinstance(whole, sql.TupleLiteral):
             right = whole
     right = _without_parentheses(argument, right)
+    if isinstance(right, sql.ArrayLiteral) and _is_one_array(binder, argument, right):
+        return (binder.bind(right),)
     if isinstance(right, sql.TupleLiteral | sql.ArrayLiteral):
         elements = binder.bind_all(right.elements)
         if isinstance(right, sql.TupleLiteral) and _is_one_tuple(argument, elements):
@@ -147,16 +149,28 @@ def _elements(
     return (bound,)
 
 
+def _is_one_array(binder: Binder, argument: Expression, right: sql.ArrayLiteral) -> bool:
+    """Return whether `x IN [1, 2]` is meant as a list of the one array: x is an array that is nested as deeply."""
+    depth = _depth(argument.type)
+    elements = binder.bind_all(right.elements) if depth else ()
+    return bool(elements) and max(_depth(e.type) for e in elements) + 1 == depth
+
+
+def _depth(data_type: types.DataType) -> int:
+    """Return how many arrays are around the innermost values of a type."""
+    depth, inner = 0, types.plain(data_type)
+    while isinstance(inner, types.Array):
+        depth, inner = depth + 1, types.plain(inner.inner)
+    return depth
+
+
 def _without_parentheses(argument: Expression, right: sql.Expression) -> sql.Expression:
     """Return the array as the list in `x IN ([1, 2])`; the right side unchanged if it is no such array, or is not
     nested deeper than the arrays of x."""
     if not isinstance(right, sql.TupleLiteral) or len(right.elements) != 1:
         return right
-    depth, data_type = 0, types.plain(argument.type)
-    while isinstance(data_type, types.Array):
-        depth, data_type = depth + 1, types.plain(data_type.inner)
     element = right.elements[0]
-    for _ in range(depth):
+    for _ in range(_depth(argument.type)):
         if not isinstance(element, sql.ArrayLiteral) or not element.elements:
             return right
         element = element.elements[0]
