@@ -18,8 +18,14 @@ from olapdb.bind.contracts import BindContext, QueryBinder
 from olapdb.bind.expressions import ExpressionBinder
 from olapdb.bind.names import NameAllocator
 from olapdb.bind.relation import Relation, RelationColumn
+from olapdb.bind.stars import expand_star
 from olapdb.config import Settings
-from olapdb.errors import IllegalPrewhere, NotSupportedError, TypeMismatch
+from olapdb.errors import (
+    IllegalPrewhere,
+    NotSupportedError,
+    NumberOfArgumentsDoesntMatch,
+    TypeMismatch,
+)
 from olapdb.lazy import LazyModule
 from olapdb.plan import nodes as plan
 from olapdb.plan.conditions import scalar_call
@@ -61,7 +67,7 @@ def bind_array_join(
     `ARRAY JOIN a` puts the element in the place of column a; `ARRAY JOIN a AS x` adds x beside it,
     which no star shows.  `ARRAY JOIN n` joins the columns `n.a`, `n.b`, …  Aliases of the SELECT may
     be used, but columns come before them.  Raises TypeMismatch for a value that is neither an Array
-    nor a Map.
+    nor a Map, NumberOfArgumentsDoesntMatch if COLUMNS names none.
     """
     changes = {"prefer_column_name_to_alias": 1}
     columns_first = Settings.of(context.settings).with_changes(changes)
@@ -69,6 +75,11 @@ def bind_array_join(
     array_join = _ArrayJoinBinder(queries, binder, source)
     for item in join.arrays:
         array_join.add(item)
+    if not array_join.arrays:
+        raise NumberOfArgumentsDoesntMatch(
+            "ARRAY JOIN has no array: no column is in its COLUMNS.",
+            position=join.arrays[0].position,
+        )
     return array_join.relation(join.left)
 
 
@@ -82,8 +93,13 @@ class _ArrayJoinBinder:
         self.replaced: dict[RelationColumn, RelationColumn] = {}
 
     def add(self, item: sql.Expression) -> None:
-        """Bind one item of the clause: a nested table's name adds each of its arrays."""
+        """Bind one item of the clause: a nested table's name adds each of its arrays, COLUMNS and a star each of
+        their columns."""
         alias = item.name if isinstance(item, sql.Alias) else None
+        if isinstance(item, sql.Star):
+            for starred in expand_star(self.binder, item):
+                self.add(starred.syntax)
+            return
         array = self._unaliased(item.expression if isinstance(item, sql.Alias) else item)
         column = self.source.find(array.parts) if isinstance(array, sql.Identifier) else None
         if column is None and isinstance(array, sql.Identifier) and (inner := self._nested(array)):
