@@ -18,8 +18,14 @@ from olapdb.bind.contracts import BindContext, QueryBinder
 from olapdb.bind.expressions import ExpressionBinder
 from olapdb.bind.names import NameAllocator
 from olapdb.bind.relation import Relation, RelationColumn
+from olapdb.bind.stars import expand_star
 from olapdb.config import Settings
-from olapdb.errors import IllegalPrewhere, NotSupportedError, TypeMismatch
+from olapdb.errors import (
+    IllegalPrewhere,
+    NotSupportedError,
+    NumberOfArgumentsDoesntMatch,
+    TypeMismatch,
+)
 from olapdb.lazy import LazyModule
 from olapdb.plan import nodes as plan
 from olapdb.plan.conditions import scalar_call
@@ -61,7 +67,7 @@ def bind_array_join(
     `ARRAY JOIN a` puts the element in the place of column a; `ARRAY JOIN a AS x` adds x beside it,
     which no star shows.  `ARRAY JOIN n` joins the columns `n.a`, `n.b`, …  Aliases of the SELECT may
     be used, but columns come before them.  Raises TypeMismatch for a value that is neither an Array
-    nor a Map.
+    nor a Map, NumberOfArgumentsDoesntMatch if COLUMNS names none.
     """
     changes = {"prefer_column_name_to_alias": 1}
     columns_first = Settings.of(context.settings).with_changes(changes)
@@ -69,6 +75,11 @@ def bind_array_join(
     array_join = _ArrayJoinBinder(queries, binder, source)
     for item in join.arrays:
         array_join.add(item)
+    if not array_join.arrays:
+        raise NumberOfArgumentsDoesntMatch(
+            "ARRAY JOIN has no array: no column is in its COLUMNS.",
+            position=join.arrays[0].position,
+        )
     return array_join.relation(join.left)
 
 
@@ -82,9 +93,14 @@ class _ArrayJoinBinder:
         self.replaced: dict[RelationColumn, RelationColumn] = {}
 
     def add(self, item: sql.Expression) -> None:
-        """Bind one item of the clause: a nested table's name adds each of its arrays."""
+        """Bind one item of the clause: a nested table's name adds each of its arrays, COLUMNS and a star each of
+        their columns."""
         alias = item.name if isinstance(item, sql.Alias) else None
-        array = item.expression if isinstance(item, sql.Alias) else item
+        if isinstance(item, sql.Star):
+            for starred in expand_star(self.binder, item):
+                self.add(starred.syntax)
+            return
+        array = self._unaliased(item.expression if isinstance(item, sql.Alias) else item)
         column = self.source.find(array.parts) if isinstance(array, sql.Identifier) else None
         if column is None and isinstance(array, sql.Identifier) and (inner := self._nested(array)):
             prefix = len(".".join(array.parts))
@@ -94,7 +110,28 @@ class _ArrayJoinBinder:
             return
         bound = self.binder.bind(array)
         refuse_aggregates(bound, "ARRAY JOIN", array.position)
+        if column is None and alias is None and isinstance(array, sql.Identifier):
+            column = self._part(array, bound)
         self._join(bound, alias, column, array)
+
+    def _unaliased(self, array: sql.Expression) -> sql.Expression:
+        """Return the name of the column for an alias of the SELECT that is only another name of it; others unchanged."""
+        if not isinstance(array, sql.Identifier) or self.source.find(array.parts) is not None:
+            return array
+        meant = self.binder.aliases.get(".".join(array.parts))
+        return meant if isinstance(meant, sql.Identifier) else array
+
+    def _part(self, name: sql.Identifier, bound: Expression) -> RelationColumn | None:
+        """Return a column for the array `t.a` that is a part of column t, which no star shows: its elements take
+        its place. None if the name is no part of a column."""
+        for length in range(len(name.parts) - 1, 0, -1):
+            whole = self.source.find(name.parts[:length])
+            if whole is not None:
+                shown = ".".join((whole.name, *name.parts[length:]))
+                return RelationColumn(
+                    shown, bound.type, lambda: bound, whole.qualifiers, starred=False
+                )
+        return None
 
     def _nested(self, name: sql.Identifier) -> list[RelationColumn]:
         """Return the columns `n.a`, `n.b` of a nested table n, [] if it has no arrays."""
@@ -159,6 +196,7 @@ class _ArrayJoinBinder:
     def relation(self, left: bool) -> Relation:
         """Return the joined relation; `left` keeps rows whose arrays are empty."""
         columns = [self.replaced.get(c, c) for c in self.source.columns]
+        parts = [c for part, c in self.replaced.items() if part not in self.source.columns]
         arrays = tuple(self.arrays)
         if len(arrays) > 1 and self.binder.context.flag("enable_unaligned_array_join"):
             arrays = self._of_one_length(arrays)
@@ -168,7 +206,9 @@ class _ArrayJoinBinder:
             node = self.source.build()
             return plan.ArrayJoin(node, node.schema, arrays, left)
 
-        return Relation([*self.added, *columns], build, self.source.label, self.source.joins)
+        return Relation(
+            [*self.added, *parts, *columns], build, self.source.label, self.source.joins
+        )
 
 
 def with_prewhere(node: plan.Node, prewhere: Expression) -> plan.Node:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from olapdb import errors
 from olapdb.bind import constants
+from olapdb.bind.aggregates import needs_groups
 from olapdb.bind.contracts import BindContext, BoundQuery, QueryBinder
 from olapdb.bind.expressions import ExpressionBinder
 from olapdb.bind.names import located, suggestion
@@ -20,6 +21,9 @@ from olapdb.plan.expressions import (
     Expression,
     OuterColumn,
     ScalarSubquery,
+    WindowExpression,
+    is_pure,
+    is_repeatable,
     walk,
 )
 from olapdb.sql import nodes as sql
@@ -81,7 +85,7 @@ def _arguments(
 ) -> dict[str, Expression]:
     """Return the values of a call `v(p = 5, q = 'x')` by parameter: constants, and scalar subqueries.
 
-    Raises UnknownQueryParameter, BadArguments and NotSupportedError."""
+    Raises UnknownQueryParameter, also for a value that is no constant, and BadArguments."""
     no_rows = Relation((), _no_rows, "the arguments of a view")
     binder = ExpressionBinder(queries, no_rows, context)
     values: dict[str, Expression] = {}
@@ -97,9 +101,9 @@ def _arguments(
             raise errors.BadArguments(f"The parameter {name!r} is given twice.")
         bound = constants.cast_literal(value, binder.bind(value))
         if not isinstance(bound, Constant) and not _is_one_value(bound):
-            raise errors.NotSupportedError(
+            raise errors.UnknownQueryParameter(
                 f"The value of the parameter {name!r} is no constant.",
-                hint="Write a literal, an expression of literals, or a scalar subquery.",
+                hint="Write a literal, an expression of literals and now() or today(), or a scalar subquery.",
             )
         values[name] = bound
     missing = next((p for p in parameters if p not in values), None)
@@ -115,10 +119,18 @@ def _arguments(
 
 
 def _is_one_value(value: Expression) -> bool:
-    """Return whether a value is computed from scalar subqueries, which no row of another query decides."""
+    """Return whether a value is computed from scalar subqueries and calls like today(), which have one value in a
+    query and depend on no row."""
     parts = list(walk(value))
-    return any(isinstance(part, ScalarSubquery) for part in parts) and not any(
-        isinstance(part, ColumnRef | OuterColumn | CorrelatedSubquery) for part in parts
+    computed = any(isinstance(part, ScalarSubquery) for part in parts) or not is_pure(value)
+    return (
+        computed
+        and is_repeatable(value)
+        and not needs_groups(value)
+        and not any(
+            isinstance(part, ColumnRef | OuterColumn | CorrelatedSubquery | WindowExpression)
+            for part in parts
+        )
     )
 
 

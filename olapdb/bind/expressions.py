@@ -95,11 +95,19 @@ class ExpressionBinder:
         """The windows of this SELECT's WINDOW clause."""
         self.nullable_keys: Mapping[expressions.Expression, expressions.Expression] = {}
         """The nullable forms of the keys of grouping sets, for expressions over groups."""
+        self._keys_within_keys = False
+        """Whether a key of grouping sets is computed from another: then keys are sought before their parts."""
         self._binding: list[str] = []
         self._bound_aliases: dict[str, expressions.Expression] = {}
 
     def bind(self, node: sql.Expression) -> expressions.Expression:
         """Bind one expression. The caller refuses AggregateRefs in it where they are not allowed."""
+        if self.nullable_keys and self._keys_within_keys:
+            keys = self.nullable_keys
+            with self._over_rows():
+                key = keys.get(self._bind(node))
+            if key is not None:
+                return key
         return self.over_groups(self._bind(node))
 
     def over_groups(self, bound: expressions.Expression) -> expressions.Expression:
@@ -113,7 +121,20 @@ class ExpressionBinder:
 
         `keys` maps keys to these forms."""
         self.nullable_keys = keys
+        self._keys_within_keys = any(
+            part in keys for key in keys for part in expressions.walk(key) if part is not key
+        )
         self._bound_aliases.clear()
+
+    @contextmanager
+    def _over_rows(self) -> Iterator[None]:
+        """Give keys of grouping sets their form over the rows within the block."""
+        groups = self.nullable_keys, self._bound_aliases
+        self.nullable_keys, self._bound_aliases = {}, {}
+        try:
+            yield
+        finally:
+            self.nullable_keys, self._bound_aliases = groups
 
     def _bind(self, node: sql.Expression) -> expressions.Expression:
         """Bind a node by its type. Raises BadArguments for a star or lambda out of place."""
@@ -448,12 +469,8 @@ class ExpressionBinder:
         elif node.nulls == "IGNORE":
             name = functions.ignoring_nulls(name)
         parameters = self.bind_all(parameter_nodes)
-        groups = self.nullable_keys, self._bound_aliases
-        self.nullable_keys, self._bound_aliases = {}, {}  # an aggregate reads rows, not groups
-        try:
+        with self._over_rows():  # an aggregate reads rows, not groups
             bound = self.bind_all(arguments)
-        finally:
-            self.nullable_keys, self._bound_aliases = groups
         if takes_states(name) and bound:
             bound = (self._states_behind(arguments[0], bound[0]), *bound[1:])
         refuse_previews(name, self.context, node.position)

@@ -98,9 +98,10 @@ def _check_keys(
             hint="Fill keys that stand beside each other.",
             position=select.position,
         )
-    if len({keys[at][0].expression for at in filled}) < len(filled):
+    expressions = [key.expression for key, _ in keys]
+    if any(expressions.count(expressions[at]) > 1 for at in filled):
         raise InvalidWithFillExpression(
-            "Two keys WITH FILL are the same expression.", position=select.position
+            "A key WITH FILL is the same expression as another key.", position=select.position
         )
     if not by_prefix and filled[0]:
         _check_single_series(select, keys, filled)

@@ -78,12 +78,12 @@ def bind_in(binder: Binder, node: sql.In) -> Expression:
 
 @contextmanager
 def _named_by(right: sql.Expression) -> Iterator[None]:
-    """Raise UnknownIdentifier in place of UnknownTable if the right side of IN is a bare name: it
+    """Raise UnknownIdentifier in place of UnknownTable if the right side of IN is no query: its name
     could be a column, too."""
     try:
         yield
     except UnknownTable as error:
-        if not isinstance(right, sql.Identifier):
+        if isinstance(right, sql.Subquery):
             raise
         raise UnknownIdentifier(error.message, hint=error.hint, position=error.position) from None
 
@@ -91,9 +91,11 @@ def _named_by(right: sql.Expression) -> Iterator[None]:
 def _query_of(binder: Binder, right: sql.Expression) -> sql.Query | None:
     """Return the query on the right of IN, None where there is a list.
 
-    It is `(SELECT …)`, or `SELECT * FROM t` for the name of a table."""
+    It is `(SELECT …)`, or `SELECT * FROM t` for the name of a table, in parentheses or not."""
     if isinstance(right, sql.Subquery):
         return right.query
+    if isinstance(right, sql.TupleLiteral) and len(right.elements) == 1:
+        right = right.elements[0]
     if not isinstance(right, sql.Identifier) or len(right.parts) > 2:
         return None
     if binder.lookup(right.parts, right) is not None:
@@ -126,6 +128,8 @@ def _elements(
     right = _without_parentheses(argument, right)
     if _is_list_parameter(binder, argument, right):
         (right,) = right.elements
+    if isinstance(right, sql.ArrayLiteral) and _is_one_array(binder, argument, right):
+        return (binder.bind(right),)
     if isinstance(right, sql.TupleLiteral | sql.ArrayLiteral):
         elements = binder.bind_all(right.elements)
         if isinstance(right, sql.TupleLiteral) and _is_one_tuple(argument, elements):
@@ -148,16 +152,28 @@ def _elements(
     return (bound,)
 
 
+def _is_one_array(binder: Binder, argument: Expression, right: sql.ArrayLiteral) -> bool:
+    """Return whether `x IN [1, 2]` is meant as a list of the one array: x is an array that is nested as deeply."""
+    depth = _depth(argument.type)
+    elements = binder.bind_all(right.elements) if depth else ()
+    return bool(elements) and max(_depth(e.type) for e in elements) + 1 == depth
+
+
+def _depth(data_type: types.DataType) -> int:
+    """Return how many arrays are around the innermost values of a type."""
+    depth, inner = 0, types.plain(data_type)
+    while isinstance(inner, types.Array):
+        depth, inner = depth + 1, types.plain(inner.inner)
+    return depth
+
+
 def _without_parentheses(argument: Expression, right: sql.Expression) -> sql.Expression:
     """Return the array as the list in `x IN ([1, 2])`; the right side unchanged if it is no such array, or is not
     nested deeper than the arrays of x."""
     if not isinstance(right, sql.TupleLiteral) or len(right.elements) != 1:
         return right
-    depth, data_type = 0, types.plain(argument.type)
-    while isinstance(data_type, types.Array):
-        depth, data_type = depth + 1, types.plain(data_type.inner)
     element = right.elements[0]
-    for _ in range(depth):
+    for _ in range(_depth(argument.type)):
         if not isinstance(element, sql.ArrayLiteral) or not element.elements:
             return right
         element = element.elements[0]

@@ -21,6 +21,7 @@ from olapdb.errors import (
     BadQueryParameter,
     CannotConvertType,
     CannotParse,
+    CannotParseInput,
     CannotParseNumber,
     DataError,
     InterfaceError,
@@ -28,6 +29,7 @@ from olapdb.errors import (
 )
 from olapdb.functions.base import Environment
 from olapdb.functions.casts import wide_numbers
+from olapdb.functions.casts.cast import store_column
 from olapdb.plan.expressions import Constant, Expression
 from olapdb.records import dataclass
 from olapdb.sql import nodes as sql
@@ -106,8 +108,11 @@ def bind_argument(node: sql.Parameter, given: Expression, environment: Environme
             raise CannotParse("it is NULL")
         if not isinstance(given.type, Array | Map | Tuple):
             given = _cast(given, STRING, environment)
+            if isinstance(node.type, Map):  # CAST reads no Map from a text, a parameter does
+                stored = store_column(given.value, STRING, node.type, environment)
+                return Constant(node.type, stored)
         return _cast(given, node.type, environment)
-    except (CannotParse, CannotParseNumber) as error:
+    except (CannotParse, CannotParseInput, CannotParseNumber) as error:
         raise BadQueryParameter(
             f"The value of the parameter {node.name!r} is no {node.type}: {error.message}"
         ) from error

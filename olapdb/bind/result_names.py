@@ -110,6 +110,8 @@ def _shortened(binder: Binder, node: sql.Identifier) -> sql.Identifier:
         if nested_arrays(binder.relation, node.parts):
             return replace(node, parts=node.parts[-1:])
         return _shortened_path(binder, node)
+    if column.array_joined:
+        return node
     if shown_name(binder, column) == column.name:
         return replace(node, parts=(column.name,))
     written = node.parts[: len(node.parts) - column.name.count(".") - 1]

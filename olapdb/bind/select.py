@@ -77,7 +77,10 @@ _ONE = sql.TableReference(sql.TableName("one", "system"))
 def _reads_dummy(node: sql.Node) -> bool:
     """Return whether the expressions of a SELECT name the column `dummy`, or have a star."""
     match node:
-        case sql.Star() | sql.Identifier(parts=("dummy",)):
+        case (
+            sql.Star()
+            | sql.Identifier(parts=("dummy",) | ("one", "dummy") | ("system", "one", "dummy"))
+        ):
             return True
         case _:
             return any(

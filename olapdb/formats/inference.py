@@ -14,10 +14,11 @@ _LONG_INTEGER = r"^[+-]?[0-9]+$"
 _PLAIN_FLOAT = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)$|^[+-]?(inf|nan)$"
 _FLOAT = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$|^[+-]?(inf|nan)$"
 _BOOL = r"^(true|false|True|False|TRUE|FALSE)$"
-_DATE = r"^[0-9]{4}-(0?[1-9]|1[0-2])-(0?[1-9]|[12][0-9]|3[01])$"
-_CLOCK = r"([01]?[0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
-_TIME = r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])[ T]" + _CLOCK
+_MONTH, _DAY = r"(0?[1-9]|1[0-2])", r"(0?[1-9]|[12][0-9]|3[01])"
+_DATE = rf"^[0-9]{{4}}(-{_MONTH}-|/{_MONTH}/){_DAY}$"
+_TIME = rf"{_DATE[:-1]}[ T]([01]?[0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9])?"
 _ZONE = r"(Z|[+-][0-9]{2}:?[0-9]{2})?$"
+_BASIC_TIME = r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])[ T]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
 _NANOSECONDS = 9
 
 
@@ -25,8 +26,9 @@ _NANOSECONDS = 9
 class Guess:
     """Which types are inferred, by the settings input_format_try_infer_…. `exponents`: 1e5 is a number.
     `long_numbers`: integers beyond UInt64 are Float64. `numbers`: quoted texts may be numbers. `named_tuples`: JSON
-    objects are tuples. `mixed_arrays`: JSON arrays stay arrays even if their elements have no common type, else they
-    are tuples. `finest_times`: all times are DateTime64."""
+    objects are tuples, else with `object_texts` texts, else maps. `mixed_arrays`: JSON arrays stay arrays even if their elements have no common type, else they
+    are tuples. `finest_times`: all times are DateTime64. `any_forms`: times are read in all forms in which the year
+    comes first, else only as YYYY-MM-DD hh:mm:ss."""
 
     integers: bool = True
     dates: bool = True
@@ -35,8 +37,10 @@ class Guess:
     long_numbers: bool = True
     numbers: bool = False
     named_tuples: bool = True
+    object_texts: bool = True
     mixed_arrays: bool = True
     finest_times: bool = False
+    any_forms: bool = True
 
     @classmethod
     def of(cls, settings: Settings, *, json: bool = False) -> Guess:
@@ -50,9 +54,11 @@ class Guess:
             long_numbers=not json,
             numbers=json and settings.boolean("input_format_json_try_infer_numbers_from_strings"),
             finest_times=settings.boolean("input_format_try_infer_datetimes_only_datetime64"),
+            any_forms=settings["date_time_input_format"] != "basic",
             mixed_arrays=settings.boolean(
                 "input_format_json_infer_array_of_dynamic_from_array_of_different_types"
             ),
+            object_texts=settings.boolean("input_format_json_read_objects_as_strings"),
             named_tuples=settings.boolean("input_format_json_try_infer_named_tuples_from_objects"),
         )
 
@@ -94,17 +100,12 @@ def _day_type(texts: pa.Array, guess: Guess) -> types.DataType | None:
     """Return the date or time type that all texts have; None if any is something else."""
     if guess.dates and all_match(texts, _DATE):
         return types.DATE
-    if guess.times and (all_match(texts, _TIME + r"(\.[0-9]{1,9})?" + _ZONE) or _all_times(texts)):
-        whole = not guess.finest_times and (
-            all_match(texts, _TIME + _ZONE) or all_match(texts, _DATE + "|" + _TIME + _ZONE)
-        )
-        return types.DateTime(None) if whole else types.DateTime64(_NANOSECONDS, None)
-    return None
-
-
-def _all_times(texts: pa.Array) -> bool:
-    """Return whether all texts are dates or times, with a time of day or without."""
-    return all_match(texts, _DATE + "|" + _TIME + r"(\.[0-9]{1,9})?" + _ZONE)
+    time, zone = (_TIME, _ZONE) if guess.any_forms else (_BASIC_TIME, "$")
+    whole, exact = time + zone, rf"{time}(\.[0-9]{{1,9}})?{zone}"
+    if not guess.times or not all_match(texts, rf"{_DATE}|{exact}"):
+        return None
+    is_whole = not guess.finest_times and all_match(texts, rf"{_DATE}|{whole}")
+    return types.DateTime(None) if is_whole else types.DateTime64(_NANOSECONDS, None)
 
 
 def _long_integer(texts: pa.Array) -> types.DataType:

@@ -45,7 +45,10 @@ def type_of_tokens(index: JsonIndex, tokens: np.ndarray, guess: Guess) -> types.
         return types.Array(types.make_nullable(inner))
     if not len(objects):
         return None
-    return _tuple_type(index, objects, guess) if guess.named_tuples else types.STRING
+    if guess.named_tuples or guess.object_texts:
+        return _tuple_type(index, objects, guess) if guess.named_tuples else types.STRING
+    members = type_of_tokens(index, paths.members_of(index, objects)[1], guess) or types.STRING
+    return types.Map(types.STRING, types.make_nullable(members))
 
 
 def _is_mixed(index: JsonIndex, tokens: np.ndarray) -> bool:

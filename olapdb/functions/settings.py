@@ -65,6 +65,10 @@ def _read_by() -> Mapping[str, tuple[str, ...]]:
         ),
         (("cast_string_to_date_time_mode",), ("tounixtimestamp",)),
         (
+            ("cast_ipv4_ipv6_default_on_conversion_error",),
+            ("ipv4stringtonum", "inet_aton", "ipv6stringtonum", "inet6_aton"),
+        ),
+        (
             _ROUNDED,
             (
                 *("tostartofyear", "tostartofquarter", "tostartofmonth", "tostartofisoyear"),

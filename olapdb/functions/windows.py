@@ -64,12 +64,13 @@ def resolve_window(
 
 
 def _ranking(
-    name: str, data_type: DataType, compute: Callable[[Frames], np.ndarray]
+    name: str, data_type: DataType, compute: Callable[[Frames], np.ndarray], ignored: int = 0
 ) -> WindowDefinition:
-    """Define a function without arguments whose value for each row `compute` derives from the partitions and peers."""
+    """Define a function without arguments whose value for each row `compute` derives from the partitions and peers.
+    It ignores up to `ignored` arguments, as ClickHouse does."""
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> WindowFunction:
-        """Resolve the function, which has no arguments."""
+        """Resolve the function, which uses no arguments."""
         return WindowFunction(
             spelt,
             data_type,
@@ -77,7 +78,7 @@ def _ranking(
             True,
         )
 
-    return WindowDefinition(name, resolve)
+    return WindowDefinition(name, resolve, maximum=ignored)
 
 
 def _row_number(frames: Frames) -> np.ndarray:
@@ -306,12 +307,13 @@ def edge_definition(name: str, respects_nulls: bool) -> WindowDefinition | None:
             return None
 
 
+_ANY_NUMBER = 255
 _DEFINITIONS: tuple[WindowDefinition, ...] = (
-    _ranking("row_number", UINT64, _row_number),
+    _ranking("row_number", UINT64, _row_number, _ANY_NUMBER),
     _ranking("rank", UINT64, _rank),
     _ranking("dense_rank", UINT64, _dense_rank),
-    _ranking("percent_rank", FLOAT64, _percent_rank),
-    _ranking("cume_dist", FLOAT64, _cume_dist),
+    _ranking("percent_rank", FLOAT64, _percent_rank, _ANY_NUMBER),
+    _ranking("cume_dist", FLOAT64, _cume_dist, _ANY_NUMBER),
     WindowDefinition("ntile", _ntile, 1, 1),
     _shifted("lag", forward=False, in_frame=False),
     _shifted("lead", forward=True, in_frame=False),

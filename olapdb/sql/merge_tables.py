@@ -55,6 +55,12 @@ def merged_tables(
             return MergedTables(_text(database, current), _text(tables, None))
 
 
+def is_current_database(node: nodes.Expression) -> bool:
+    """Return whether the expression is a call of currentDatabase(), by any of its names."""
+    names = ("currentdatabase", "current_database", "database", "schema")
+    return isinstance(node, nodes.Function) and node.name.lower() in names and not node.arguments
+
+
 def _text(node: nodes.Expression, current: str | None) -> str:
     """Return a text, a name without quotes, or `currentDatabase()` where `current` is given.
 
@@ -64,7 +70,7 @@ def _text(node: nodes.Expression, current: str | None) -> str:
             return text
         case nodes.Identifier(parts=(name,)):
             return name
-        case nodes.Function(name="currentDatabase", arguments=()) if current is not None:
+        case _ if current is not None and is_current_database(node):
             return current
     raise BadArguments(
         "The arguments of Merge are a database and a regular expression, as texts.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from types import MappingProxyType
 
 from olapdb import errors
 from olapdb.types.aliases import ALIASES, CASE_INSENSITIVE, DECIMALS
@@ -81,3 +82,17 @@ def arguments_missing(name: str) -> errors.ProgrammingError | None:
     if name == "Nested":
         return errors.EmptyDataPassed("A Nested has at least one column.")
     return None
+
+
+SIMPLE_FUNCTIONS = MappingProxyType(
+    {
+        **dict.fromkeys(
+            ("anyRespectNulls", "any_value_respect_nulls", "first_value_respect_nulls"),
+            "any_respect_nulls",
+        ),
+        **dict.fromkeys(
+            ("anyLastRespectNulls", "last_value_respect_nulls"), "anyLast_respect_nulls"
+        ),
+    }
+)
+"""Other names of functions in SimpleAggregateFunction, which shows these."""

@@ -32,7 +32,7 @@ from olapdb.execute.join_filters import JoinFilter, Start
 from olapdb.execute.operators.asof_join import asof_join_batches
 from olapdb.execute.operators.join_outputs import EVERYTHING, Wanted, restored
 from olapdb.execute.operators.join_pairs import Joiner, Matches, missing_value, sides
-from olapdb.execute.operators.row_limits import limited
+from olapdb.execute.operators.row_limits import is_held_in_memory, limited
 from olapdb.execute.spill.joiner import IN_MEMORY, join_by_pieces, join_partitions
 from olapdb.plan.nodes import Join
 
@@ -62,7 +62,8 @@ def _started(
 ) -> Iterator[Iterator[pa.RecordBatch]]:
     """Hold the right side, with a filter of the left one where that may pay; give the pairs."""
     _refuse_unsupported(node)
-    right = limited(right, "max_rows_in_join", context)
+    if is_held_in_memory(context):
+        right = limited(right, "max_rows_in_join", context)
     if not context.join_filters:
         with _joined(node, start(node.left), right, context, wanted=wanted) as pairs:
             yield pairs

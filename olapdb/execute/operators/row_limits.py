@@ -28,6 +28,17 @@ def limited(
     return batches
 
 
+_IN_MEMORY = frozenset({"default", "auto", "hash", "parallel_hash", "direct"})
+"""Values of join_algorithm that keep the right side in memory."""
+
+
+def is_held_in_memory(context: ExecutionContext) -> bool:
+    """Return whether the limits of a JOIN raise an error: not if `join_algorithm` names only algorithms that go to the
+    disk beyond them, as a join here does where memory ends."""
+    named = str(Settings.of(context.settings)["join_algorithm"]).lower().split(",")
+    return any(name.strip() in _IN_MEMORY for name in named)
+
+
 def _counted(
     batches: Iterator[pa.RecordBatch], setting: str, context: ExecutionContext
 ) -> Iterator[pa.RecordBatch]:

@@ -19,7 +19,6 @@ from olapdb.types import (
     AggregateFunction,
     Array,
     DataType,
-    Map,
     Tuple,
     is_nullable,
     make_nullable,
@@ -70,7 +69,8 @@ class ArgExtreme(Combinator):
     ) -> tuple[list[pa.Array], Groups, pa.Array]:
         """Return the values of the rows that have their group's extreme key, the groups of these
         rows, and the extreme key of each group."""
-        ordered = extreme_order_keys(keys, largest=self.largest)
+        missing_low = self.largest or pa.types.is_nested(keys.type)  # (NULL, 1) is the least
+        ordered = extreme_order_keys(keys, largest=missing_low)
         best = group_kernels.extreme_keys(ordered, groups, largest=self.largest)
         chosen, chosen_groups = group_kernels.filter_rows(
             values, groups, ordered == best[groups.codes]
@@ -103,8 +103,8 @@ def resolve_arg_extreme_combinator(
             f"Aggregate function {name}{suffix} takes a key, its last argument."
         )
     key = plain(types[-1])
-    if isinstance(key, Array | Map | Tuple | AggregateFunction):
-        raise illegal_argument(f"{name}{suffix}", types[-1], "a key that is a single value")
+    if isinstance(key, AggregateFunction):
+        raise illegal_argument(f"{name}{suffix}", types[-1], "a key that can be ordered")
     inner = resolve(name, parameters, types[:-1])
     result = inner.result_type
     if (

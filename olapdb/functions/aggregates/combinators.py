@@ -189,6 +189,8 @@ class SeenRowsCombinator(DividedLikeInner):
     counts: bool = False
     """Count rows that the inner -If drops as seen: countIfOrNull is 0 and avgIfOrDefault is NaN if no
     row matched, as in ClickHouse."""
+    takes_nulls: bool = False
+    """Pass NULL to the inner aggregate as a value, and count it as seen: anyOrNull(x) RESPECT NULLS."""
 
     @property
     def takes_short_decimals(self) -> bool:
@@ -197,17 +199,20 @@ class SeenRowsCombinator(DividedLikeInner):
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         """Return the states Tuple(seen, state) of the groups, over rows without NULLs."""
-        if self.inner.skips_nulls and len(arguments) == 1:
+        if self.inner.skips_nulls and len(arguments) == 1 and not self.takes_nulls:
             seen = group_kernels.count_values(arguments, groups) > 0
             return self._with_seen_flag(seen, self.inner.state(arguments, groups))
-        arguments, groups = group_kernels.drop_null_rows(arguments, groups)
+        if not self.takes_nulls:
+            arguments, groups = group_kernels.drop_null_rows(arguments, groups)
         seen = np.zeros(groups.count, bool)
         seen[self._seen_groups(arguments, groups).codes] = True
         return self._with_seen_flag(seen, self.inner.state(arguments, groups))
 
     def totals(self, arguments: Sequence[pa.Array]) -> TotalsOfState | None:
         """Return the inner aggregate's totals, preceded by the number of values that are not NULL."""
-        if not self.inner.skips_nulls or len(arguments) != 1 or not may_be_counted(arguments[0]):
+        if self.takes_nulls or not self.inner.skips_nulls:
+            return None
+        if len(arguments) != 1 or not may_be_counted(arguments[0]):
             return None
         inner = self.inner.totals(arguments)
         if inner is None:
@@ -225,7 +230,7 @@ class SeenRowsCombinator(DividedLikeInner):
         while isinstance(inner, If) and not self.counts:
             arguments, groups = inner.matching(arguments, groups)
             inner = inner.inner
-        return group_kernels.drop_null_rows(arguments, groups)[1]
+        return groups if self.takes_nulls else group_kernels.drop_null_rows(arguments, groups)[1]
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
         """Merge the inner states; a group is seen if any of its states is."""
@@ -255,7 +260,7 @@ class SeenRowsCombinator(DividedLikeInner):
         Return None if the inner aggregate has none, or the argument is not exactly one.
         """
         leaves = self.inner.acero()
-        if leaves is None or len(self.argument_types) != 1:
+        if leaves is None or len(self.argument_types) != 1 or self.takes_nulls:
             return None
         count = AceroAggregation(0, "hash_count", pc.CountOptions(mode="only_valid"))
         return (*leaves, count)

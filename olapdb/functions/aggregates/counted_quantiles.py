@@ -103,71 +103,73 @@ class Spread:
         return np.where(np.diff(self.starts) > 0, places, -1)
 
 
-Rule = Callable[[Spread, float], tuple[np.ndarray, np.ndarray, np.ndarray]]
-"""(spread, level) -> for each group two positions and the share of the second; -1 for none."""
+Places = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | int]
+"""(lower place, upper place, distance from the lower, width) of each group: two positions among the values, -1 for none,
+and where the level lies between them; divided by the width, the distance is the share of the upper value."""
+Rule = Callable[[Spread, float], Places]
+"""(spread, level) -> the places of the level in each group."""
 
 
-def _at_least(spread: Spread, level: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _at_least(spread: Spread, level: float) -> Places:
     """Return for each group the first value whose cumulative weight reaches the level's share. The result is (place,
-    the same place, 0), for a caller that interpolates between two places."""
+    the same place, 0, 1), for a caller that interpolates between two places."""
     places = spread.first(spread.running >= (level * spread.totals)[spread.owners])
-    return places, places, np.zeros(len(places))
+    return places, places, np.zeros(len(places)), 1
 
 
-def _timed(spread: Spread, level: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _timed(spread: Spread, level: float) -> Places:
     """Return places as `_at_least` does; groups of small total weight take the value after the level's share."""
     share = level * spread.totals
     few = (spread.totals <= _TIMING_FEW)[spread.owners]
     wanted = np.where(few, np.floor(share)[spread.owners] + 1, np.ceil(share)[spread.owners])
     places = spread.first(spread.running >= wanted)
-    return places, places, np.zeros(len(places))
+    return places, places, np.zeros(len(places)), 1
 
 
-def _beyond(spread: Spread, level: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _beyond(spread: Spread, level: float) -> Places:
     """Return the place of the value whose rank, from 0, is the level times the last rank, as (place, the same place,
-    0)."""
+    0, 1)."""
     places = spread.first(spread.running > (level * (spread.totals - 1))[spread.owners])
-    return places, places, np.zeros(len(places))
+    return places, places, np.zeros(len(places)), 1
 
 
-def _repeated(spread: Spread, level: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (lower place, upper place, share of the upper) of the level.
+def _repeated(spread: Spread, level: float) -> Places:
+    """Return the places of the level.
 
-    The places are those in the list that repeats each value as often as it weighs."""
+    They are those in the list that repeats each value as often as it weighs."""
     rank = level * (spread.totals - 1)
     low = spread.first(spread.running > np.floor(rank)[spread.owners])
     high = spread.first(spread.running > np.floor(rank + 1)[spread.owners])
-    return low, high, rank - np.floor(rank)
+    return low, high, rank - np.floor(rank), 1
 
 
-def _between(spread: Spread, level: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (lower place, upper place, share of the upper) around the level; each value stands at the middle of its
-    weight."""
-    return _interpolated(spread, level, singles=False)
+def _between(spread: Spread, level: float) -> Places:
+    """Return the places around the level; each value stands at the middle of its weight, as a share of all weights.
+
+    The distance and its width are such shares too: their rounding decides a Decimal's last digit, which is truncated."""
+    totals = spread.totals[spread.owners]
+    middles = (spread.running - spread.weights / 2) / np.where(totals == 0, 1, totals)
+    high = spread.first(middles >= level)
+    low = np.where(high > spread.starts[:-1], high - 1, high)
+    padded = np.append(middles, 0)
+    left, right = padded[low], padded[high]
+    low = np.where(level > right, high, low)
+    return low, high, level - left, np.where(right > left, right - left, 1)
 
 
-def _centroids(spread: Spread, level: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (lower place, upper place, share of the upper) as a t-digest interpolates: a value of weight 1 is a
-    single point."""
-    return _interpolated(spread, level, singles=True)
-
-
-def _interpolated(
-    spread: Spread, level: float, *, singles: bool
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (lower place, upper place, share of the upper) of the level.
-
-    A value stands in the middle of its weight; with `singles`, at both of its ends if it weighs 1."""
+def _centroids(spread: Spread, level: float) -> Places:
+    """Return the places as a t-digest interpolates: a value stands in the middle of its weight, one of weight 1 is
+    a single point."""
     rank = level * spread.totals
     middles = spread.running - spread.weights / 2
     high = spread.first(middles >= rank[spread.owners])
     low = np.where(high > spread.starts[:-1], high - 1, high)
-    half = 0.5 * (spread.weights == 1) if singles else np.zeros(len(middles))
+    half = 0.5 * (spread.weights == 1)
     padded_low, padded_high = np.append(middles + half, 0), np.append(middles - half, 0)
     left, right = padded_low[low], padded_high[high]
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.where(right > left, (rank - left) / (right - left), rank > left)
-    return low, high, np.clip(share, 0, 1)
+    return low, high, np.clip(share, 0, 1), 1
 
 
 @dataclass(frozen=True)
@@ -243,14 +245,15 @@ class CountedQuantiles(CountedValues):
         """Return the quantile of each group; NaN or the type's default for an empty group."""
         result = self.result_type
         result = result.inner if isinstance(result, Array) else result
-        low, high, share = KINDS[self.kind].rule(spread, level)
+        low, high, distance, width = KINDS[self.kind].rule(spread, level)
         if values.type == result.arrow and KINDS[self.kind].rule is _at_least:
             taken = group_kernels.take_rows(values, low)
         else:
             numbers = np.append(spread.values.astype(np.float64), 0.0)
             with np.errstate(invalid="ignore"):
                 steps = numbers[high] - numbers[low]
-                between = numbers[low] + np.where(share > 0, share * steps, 0.0)
+                apart = (low != high) & (distance > 0)
+                between = numbers[low] + np.where(apart, steps / width * distance, 0.0)
             made = np.where(low < 0, 0.0, between)
             if isinstance(result, Decimal):
                 taken = _as_decimals(made, result)

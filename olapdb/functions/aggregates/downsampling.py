@@ -10,6 +10,7 @@ from olapdb.functions.aggregates.gathered import Gathered, rows_type
 from olapdb.functions.aggregates.signatures import require_count, state_type_of
 from olapdb.functions.base import Aggregate
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.decimal_width import floats_of_decimals
 from olapdb.records import dataclass
 from olapdb.types import (
     FLOAT64,
@@ -42,7 +43,7 @@ class LargestTriangles(Gathered):
         """Return the points of each group; all of them if there are at most n."""
         offsets, rows = columns.elements_of(states)
         fields = [
-            f.cast(pa.float64()) if pa.types.is_decimal(f.type) else f
+            floats_of_decimals(f) if pa.types.is_decimal(f.type) else f
             for f in columns.struct_fields(rows)
         ]
         x, y = (columns.numpy_values(field).astype(np.float64) for field in fields)

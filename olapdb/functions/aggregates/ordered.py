@@ -142,7 +142,9 @@ def positional_with_nulls(
     result = picked_type(name, types[0])
     box = Nullable(Tuple((stored_type(result),), ("value",)))
     state = state_type_of(name, (), types, Tuple((box,), ("value",)))
-    return PositionalWithNulls(name, (), types, result, state, merge_class="ordered", additive=True)
+    return PositionalWithNulls(
+        name, (), types, result, state, merge_class="ordered", additive=True, merge_function=name
+    )
 
 
 def group_array(

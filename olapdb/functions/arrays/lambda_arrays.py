@@ -33,7 +33,18 @@ from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.nested import count_marked, filter_elements
 from olapdb.functions.registry import resolve_scalar
 from olapdb.functions.scalar import Invocation, Kernel, ScalarDefinition, TypeRule, define, illegal
-from olapdb.types import UINT8, UINT32, Array, DataType, Map, Nothing, Tuple, make_nullable, plain
+from olapdb.types import (
+    NOTHING,
+    UINT8,
+    UINT32,
+    Array,
+    DataType,
+    Map,
+    Nothing,
+    Tuple,
+    make_nullable,
+    plain,
+)
 from olapdb.types.arrow_values import from_numpy
 
 
@@ -71,6 +82,13 @@ def _over_arrays(
         )
 
     return LambdaDefinition(name, _array_parameters, resolve)
+
+
+def _mapped_type(name: str, body: DataType, types: Sequence[DataType]) -> DataType:
+    """Return the type of arrayMap: an array of the body's type, but of Nothing where it is computed from the elements
+    of `[]`."""
+    of_nothing = any(isinstance(element_type(name, t), Nothing) for t in types)
+    return Array(NOTHING if of_nothing and isinstance(plain(body), Nothing) else body)
 
 
 def _as_function(name: str) -> LambdaDefinition:
@@ -287,7 +305,7 @@ def _fold() -> LambdaDefinition:
 ARRAY_LAMBDAS: tuple[LambdaDefinition, ...] = (
     _over_arrays(
         "arrayMap",
-        lambda n, body, types: Array(body),
+        _mapped_type,
         lambda offsets, mapped, arrays: columns.lists_from(offsets, mapped),
     ),
     _conditional("arrayFilter", Array, _filter),

@@ -22,6 +22,7 @@ from olapdb.types import (
     Array,
     Boolean,
     DataType,
+    Enum,
     Float,
     Integer,
     Tuple,
@@ -253,13 +254,18 @@ def _reduced(kind: str, offsets: np.ndarray, values: list[np.ndarray], power: fl
 
 
 def _scores_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    """Return Float64; raise IllegalTypeOfArgument unless two arrays of numbers."""
-    for data_type in types[:2]:
+    """Return Float64; raise IllegalTypeOfArgument unless two arrays of numbers, and one of integers as offsets."""
+    offsets = types[2:] if "PR" in name.upper() else types[3:]
+    for data_type in types[:2] + offsets:
         inner = element_type(name, data_type)
         if is_nullable(inner):
             raise scalar.illegal(name, data_type, "an Array of numbers without NULL")
         inner = plain(inner)
-        scalar.require(name, [inner], (Integer, Float, Boolean), "an Array of numbers")
+        scalar.require(name, [inner], (Integer, Float, Boolean, Enum), "an Array of numbers")
+    for data_type in offsets:
+        scalar.require(
+            name, [plain(element_type(name, data_type))], (Integer,), "offsets as integers"
+        )
     return FLOAT64
 
 
@@ -269,13 +275,28 @@ def _require_pairs(name: str, scores: Sequence[float], labels: Sequence[float]) 
         raise BadArguments(f"{name} takes as many scores as labels.")
 
 
-def _roc_area(scores: list[float], labels: list[float], scale: bool = True) -> float:
+def _require_offsets(name: str, offsets: Sequence[int], count: int) -> None:
+    """Raise BadArguments unless there are `count` offsets, none of them negative."""
+    if len(offsets) != count or min(offsets) < 0:
+        raise BadArguments(f"{name} takes {count} offsets, which are not negative.")
+
+
+def _roc_area(
+    scores: list[float],
+    labels: list[float],
+    scale: bool = True,
+    offsets: Sequence[int] = (0, 0, 0, 0),
+) -> float:
     """Return the area under the ROC curve; without `scale` not divided by the product of the numbers of positives and
-    negatives."""
+    negatives.
+
+    `offsets` are of a part of a curve: the positives and negatives of higher scores, and those of all parts."""
     _require_pairs("arrayROCAUC", scores, labels)
+    _require_offsets("arrayROCAUC", offsets, 4)
     order = sorted(range(len(scores)), key=lambda at: -scores[at])
-    area = false_hits = true_hits = last_false = last_true = 0.0
-    last_score = float("nan")
+    true_hits, false_hits, positives, negatives = offsets
+    area = 0.0
+    last_false, last_true, last_score = false_hits, true_hits, float("nan")
     for at in order:
         if scores[at] != last_score:
             area += (false_hits - last_false) * (true_hits + last_true) / 2
@@ -285,22 +306,29 @@ def _roc_area(scores: list[float], labels: list[float], scale: bool = True) -> f
     area += (false_hits - last_false) * (true_hits + last_true) / 2
     if not scale:
         return area
-    return area / (true_hits * false_hits) if true_hits and false_hits else float("nan")
+    product = (positives or true_hits) * (negatives or false_hits)
+    return area / product if product else float("nan")
 
 
-def _precision_area(scores: list[float], labels: list[float]) -> float:
-    """Return the area under the curve of precision over recall."""
+def _precision_area(
+    scores: list[float], labels: list[float], offsets: Sequence[int] = (0, 0, 0)
+) -> float:
+    """Return the area under the curve of precision over recall.
+
+    `offsets` are of a part of a curve: the positives and negatives of higher scores, and the positives of all parts."""
     _require_pairs("arrayAUCPR", scores, labels)
+    _require_offsets("arrayAUCPR", offsets, 3)
     order = sorted(range(len(scores)), key=lambda at: -scores[at])
-    positives = sum(label > 0 for label in labels)
+    true_hits, false_hits, all_positives = offsets
+    positives = all_positives or sum(label > 0 for label in labels)
     if not positives:
         return 0.0
-    area = true_hits = last_true = 0.0
+    area, last_true, before = 0.0, true_hits, true_hits + false_hits
     for seen, at in enumerate(order, 1):
         true_hits += labels[at] > 0
         last = seen == len(order)
         if last or scores[order[seen]] != scores[at]:
-            area += true_hits / seen * (true_hits - last_true)
+            area += true_hits / (before + seen) * (true_hits - last_true)
             last_true = true_hits
     return area / positives
 
@@ -344,6 +372,8 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     scalar.custom(
         "cosineDistance", _cosine, count=2, aliases=("distanceCosine",), insensitive=True
     ),
-    define_by_value("arrayROCAUC", _scores_rule, _roc_area, count=(2, 3), aliases=("arrayAUC",)),
-    define_by_value("arrayAUCPR", _scores_rule, _precision_area, count=2, aliases=("arrayPRAUC",)),
+    define_by_value("arrayROCAUC", _scores_rule, _roc_area, count=(2, 4), aliases=("arrayAUC",)),
+    define_by_value(
+        "arrayAUCPR", _scores_rule, _precision_area, count=(2, 3), aliases=("arrayPRAUC",)
+    ),
 )

@@ -86,7 +86,7 @@ def from_address(array: pa.Array, source: types.DataType, target: types.DataType
         case types.IPv6(), types.FixedString(16):
             return array
         case types.IPv6(), types.WideNumber(bits=128, signed=False):
-            return _as_number(array, target)
+            return as_number(array, target)
         case _:
             raise _unsupported(source, target)
 
@@ -98,8 +98,8 @@ def _of_number(array: pa.Array) -> pa.Array:
     return pa.Array.from_buffers(types.IPV6.arrow, len(array), [None, data])
 
 
-def _as_number(array: pa.Array, target: types.WideNumber) -> pa.Array:
-    """Return IPv6 addresses, without nulls, as UInt128."""
+def as_number(array: pa.Array, target: types.WideNumber) -> pa.Array:
+    """Return 16 bytes each, the greatest first, without nulls, as UInt128: IPv6 addresses and UUIDs."""
     least_first = np.ascontiguousarray(fixed_bytes(array)[:, ::-1]).view("<u8")
     return column_of(np.concatenate((least_first, np.zeros_like(least_first)), axis=1), target)
 

@@ -476,6 +476,8 @@ def _by_own_rules(
     if isinstance(target, types.WideNumber) and not isinstance(source, types.Enum):
         if isinstance(source, types.String | types.FixedString):
             return wide_numbers.parse(columns.unpadded(array), target)
+        if isinstance(source, types.UUID) and target == types.UINT128:
+            return addresses.as_number(array, target)
         return wide_numbers.to_wide(array, source, target)
     if isinstance(source, types.WideNumber) and not isinstance(target, types.String):
         return wide_numbers.from_wide(array, source, target, environment.zone)

@@ -309,7 +309,7 @@ DEFINITIONS: tuple[ScalarDefinition, ...] = (
     _part("toRelativeYearNum", UINT16, _civil(lambda c: c[0])),
     _part("toRelativeQuarterNum", UINT32, _civil(lambda c: c[0] * 4 + (c[1] - 1) // 3)),
     _part("toRelativeMonthNum", UINT32, _civil(lambda c: c[0] * 12 + c[1])),
-    _part("toRelativeWeekNum", UINT32, lambda s: (s // calendar.DAY + 3) // 7),
+    _part("toRelativeWeekNum", UINT32, lambda s: np.maximum((s // calendar.DAY + 3) // 7, 0)),
     _part(
         "toYearNumSinceEpoch", UINT16, _civil(lambda c: np.maximum(c[0] - 1970, 0)), monotonic=True
     ),

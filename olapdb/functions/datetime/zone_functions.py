@@ -94,7 +94,7 @@ def _relative(length: int) -> scalar.Kernel:
     """Return the kernel of toRelativeHourNum and the like, for units of `length` seconds."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Count units since 1970; earlier times give 0."""
+        """Count units since 1970; earlier times give 0, and more than 32 bits hold the greatest number."""
         named = call.constant(1)
         zone = str(named) if named else calendar.zone_of(call.types[0], call.environment.zone)
         values = columns.numpy_values(arrays[0]).astype(np.int64)
@@ -104,7 +104,7 @@ def _relative(length: int) -> scalar.Kernel:
             seconds = values // calendar.ticks_per_second(call.types[0])
         shift = _epoch_shift(zone) if length == 3600 else 0
         counted = (np.clip(seconds, 0, None) + shift) // length
-        return columns.from_values(counted, pa.uint32())
+        return columns.from_values(np.minimum(counted, np.iinfo(np.uint32).max), pa.uint32())
 
     return kernel
 

@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 
 from olapdb.functions.kernels import columns, nested
 from olapdb.records import dataclass
+from olapdb.types.arrow_values import from_numpy
 
 
 def nested_ranks(
@@ -20,6 +21,15 @@ def nested_ranks(
     -0.0 ranks below 0.0, so that equal ranks are the same bytes."""
     order = _Order(missing_low, zeros_apart)
     return order.ranks(array)
+
+
+def places_in(array: pa.Array, keys: pa.Array) -> pa.Array:
+    """Return for each value the place of the first equal one among the keys, of the same type; NULL where there is none.
+    NULL is equal to NULL."""
+    if not pa.types.is_nested(array.type):
+        return pc.index_in(array, keys)
+    ranks = nested_ranks(pa.concat_arrays([keys, array]))
+    return pc.index_in(from_numpy(ranks[len(keys) :]), from_numpy(ranks[: len(keys)]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,13 +113,16 @@ def comparison_type(name: str, left: Argument, right: Argument) -> DataType:
                     f"There is no supertype for {left.type} and {right.type}.",
                     hint="Convert one of them.",
                 )
-    if isinstance(a, Array | Tuple | Map) and type(a) is type(b):
+    if any(isinstance(a, kind) and isinstance(b, kind) for kind in (Array, Tuple, Map)):
         try:
             return plain(common_type([a, b]))
         except NoCommonType:
             raise _incomparable(name, left.type, right.type) from None
     if isinstance(a, Interval) and isinstance(b, Interval):
         return common_type([a, b])
+    for interval, number in ((a, b), (b, a)):
+        if isinstance(interval, Interval) and isinstance(number, _COUNTS):
+            return _number_type(INT64, number)
     raise _incomparable(name, left.type, right.type)
 
 
@@ -248,6 +251,8 @@ def _cast_to(
         return column.cast(target.arrow)  # it holds all values of the source
     if isinstance(plain(source), IPv4) and isinstance(target, _NUMBERS):
         source = UINT32  # an address is its number
+    if isinstance(plain(source), Interval) and isinstance(target, _NUMBERS):
+        source = INT64  # an interval is the number of its units
     if isinstance(plain(source), Time) and isinstance(target, _NUMBERS):
         source = INT32  # a time is its seconds
     if isinstance(plain(source), Decimal | Integer) and isinstance(target, Decimal):

@@ -23,6 +23,7 @@ from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts.cast import cast_column
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.constants import default_value
+from olapdb.functions.kernels.nested_order import places_in
 from olapdb.functions.kernels.supertypes import (
     NULL_TYPE,
     common_type,
@@ -527,7 +528,7 @@ def _transform(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         )
         lookup_keys = _unified(found_keys, key_type.inner, make_nullable(compared), environment)
         array = _unified(array, subject.type, make_nullable(compared), environment)
-        places = pc.index_in(array, lookup_keys)
+        places = places_in(array, lookup_keys)
         if pa.types.is_floating(array.type):  # NaN is equal to nothing
             places = pc.if_else(pc.is_nan(array), pa.scalar(None, places.type), places)
         mapped = cast_column(

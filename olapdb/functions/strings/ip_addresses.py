@@ -74,14 +74,18 @@ def _refuse_bad(array: pa.Array, bad: np.ndarray, kind: type[DataError], name: s
         ).at_row(row)
 
 
+_ZERO_ON_ERROR = "cast_ipv4_ipv6_default_on_conversion_error"
+
+
 def _text_to_number(otherwise: str) -> scalar.Kernel:
     """Return the kernel of IPv4StringToNum. `otherwise` says what a bad text gives: "" an error, "Null" NULL,
     "Default" 0."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Parse addresses to UInt32; with `otherwise` "" raise CannotParseIPv4 for the first bad text."""
+        """Parse addresses to UInt32; with `otherwise` "" raise CannotParseIPv4 for the first bad text, unless a setting
+        makes it 0."""
         numbers, fine = parsed_ipv4(arrays[0])
-        if not otherwise:
+        if not otherwise and _ZERO_ON_ERROR not in call.environment.changed:
             _refuse_bad(arrays[0], ~fine, CannotParseIPv4, "IPv4")
         return columns.from_values(numbers, pa.uint32(), fine if otherwise == "Null" else None)
 
@@ -93,11 +97,12 @@ def _text_to_bytes(otherwise: str) -> scalar.Kernel:
     "Default" 16 zero bytes."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Parse addresses to 16 bytes; with `otherwise` "" raise CannotParseIPv6 for the first bad text."""
+        """Parse addresses to 16 bytes; with `otherwise` "" raise CannotParseIPv6 for the first bad text, unless a
+        setting makes it zero bytes."""
         addresses = parsed_ipv6(arrays[0])
-        if not otherwise:
+        if not otherwise and _ZERO_ON_ERROR not in call.environment.changed:
             _refuse_bad(arrays[0], np.asarray(addresses.is_null()), CannotParseIPv6, "IPv6")
-        return pc.fill_null(addresses, bytes(16)) if otherwise == "Default" else addresses
+        return addresses if otherwise == "Null" else pc.fill_null(addresses, bytes(16))
 
     return kernel
 

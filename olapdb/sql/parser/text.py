@@ -188,7 +188,7 @@ def _find_data(text: str, start: int) -> _InsertData | None:
             continue
         upper = lexeme.upper()
         # INSERT INTO [TABLE] name: the name may be any word
-        is_name = previous in ("INTO", "TABLE", ".") and upper != "TABLE"
+        is_name = previous == "." or (previous in ("INTO", "TABLE") and upper != "TABLE")
         if depth == 0 and lexemes >= 2 and not is_name:
             if upper == "VALUES" and not in_query:
                 return _InsertData(match.start(), match.end(), "")
@@ -201,7 +201,7 @@ def _find_data(text: str, start: int) -> _InsertData | None:
         elif depth == 1 and not in_query and previous == "(" and upper in ("SELECT", "WITH"):
             return None
         lexemes += 1
-        previous = upper
+        previous = "" if is_name else upper
     return None
 
 

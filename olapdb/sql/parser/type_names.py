@@ -50,6 +50,9 @@ _QUOTED = re.compile(r"('(?:[^'\\]|\\.|'')*')", re.DOTALL)
 """A text in quotes, such as a value of an Enum."""
 
 
+_COMMENT = re.compile(r"/\*.*?\*/|--[^\n]*", re.DOTALL)
+
+
 _NO_ARGUMENTS = re.compile(
     r"(?i)\b(u?int\d+|(?:big|medium|small|tiny)?int|integer)\s*\(\s*\d*\s*\)"
     r"|\b(\w+)\s*\(\s*\)"
@@ -66,7 +69,11 @@ def _with_blanks(text: str) -> str:
 
 
 def type_of_text(cursor: TokenCursor, text: str, start: int) -> DataType:
-    """Return the type that `text` names; errors point at token number `start`."""
+    """Return the type that `text` names, with comments or without; errors point at token number `start`."""
+    if "/*" in text or "--" in text:
+        pieces = _QUOTED.split(text)
+        pieces[::2] = (_COMMENT.sub(" ", piece) for piece in pieces[::2])
+        text = "".join(pieces)
     try:
         return parse_type(text)
     except Error as error:

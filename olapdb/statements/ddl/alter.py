@@ -263,7 +263,7 @@ def _apply_actions(
 ) -> tuple[ColumnsDraft, list[Step]]:
     """Apply the actions in order; return the draft of the altered table, and the steps that rewrite
     rows."""
-    draft = ColumnsDraft(table, context.settings.boolean("data_type_default_nullable"))
+    draft = ColumnsDraft(table)
     steps: list[Step] = []
     for action in _expand_nested(statement.actions, table):
         match action:

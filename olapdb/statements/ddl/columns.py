@@ -29,7 +29,7 @@ from olapdb.statements.ddl.enum_elements import with_enum_elements
 from olapdb.statements.ddl.statistics import with_settings, with_statistics
 from olapdb.statements.ddl.ttl import column_ttl_text
 from olapdb.storage.column_statistics import bounds_hold
-from olapdb.types import Array, DataType, Enum, is_nullable, make_nullable, plain
+from olapdb.types import Array, DataType, Enum, is_nullable, plain
 
 Action = TypeVar("Action", bound=nodes.AlterAction)
 
@@ -39,12 +39,10 @@ class ColumnsDraft:
     """A table while it is altered: `before` is the original, `table` the present draft.
 
     `renamed` has (old name, new name) of each rename in order, `renames` the table before and after
-    each. `nullable`: new columns are Nullable by default (data_type_default_nullable). Methods
-    raise errors of ClickHouse for changes that are not possible.
+    each. Methods raise errors of ClickHouse for changes that are not possible.
     """
 
     before: Table
-    nullable: bool = False
     renamed: list[tuple[str, str]] = field(default_factory=list)
     renames: list[tuple[Table, Table]] = field(default_factory=list)
     table: Table = field(init=False)
@@ -100,7 +98,7 @@ class ColumnsDraft:
         column = Column(
             next_column_id(self.table),
             definition.name,
-            make_nullable(definition.type) if self.nullable else definition.type,
+            definition.type,
             definition.default_kind,
             _sql_text(definition.default),
             definition.comment,

@@ -11,7 +11,7 @@ from olapdb.model.schema import Column, View
 from olapdb.model.snapshot import Snapshot
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
-from olapdb.sql.merge_tables import MergedTables, merged_tables
+from olapdb.sql.merge_tables import MergedTables, is_current_database, merged_tables
 from olapdb.statements.context import StatementContext
 from olapdb.statements.databases import require_own_database
 from olapdb.statements.ddl.engines import refuse_clauses
@@ -64,10 +64,7 @@ def _with_database(
 ) -> tuple[nodes.Expression, ...]:
     """Return the arguments with the name of the current database for `currentDatabase()`."""
     return tuple(
-        nodes.Literal(context.database)
-        if isinstance(a, nodes.Function) and a.name == "currentDatabase"
-        else a
-        for a in arguments
+        nodes.Literal(context.database) if is_current_database(a) else a for a in arguments
     )
 
 

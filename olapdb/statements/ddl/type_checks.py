@@ -37,6 +37,8 @@ _SIMPLE_AGGREGATES = (
     "anyLast",
     "first_value",
     "last_value",
+    "any_respect_nulls",
+    "anyLast_respect_nulls",
     "min",
     "max",
     "sum",
