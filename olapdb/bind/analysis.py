@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
+from olapdb.bind.contracts import in_reading_order
 from olapdb.bind.names import bare_function
 from olapdb.bind.qualify import qualify
 from olapdb.bind.syntax import children, rewrite, rewrite_children, walk
@@ -146,7 +147,7 @@ def _tables(node: sql.Node, common: frozenset[str]) -> Iterator[sql.TableName]:
             for argument in node.arguments[1:]:
                 yield from _tables(argument, common)
         case sql.Select() | sql.SetOperation():
-            for item in node.with_items:
+            for item in in_reading_order(node.with_items):
                 itself = {item.name} if node.recursive and item.query is not None else frozenset()
                 yield from _tables(item, common | itself)
                 if item.query is not None:
@@ -171,7 +172,7 @@ def _source_of_query(query: sql.Query, common: Mapping[str, sql.Query]) -> sql.T
 
     `common` maps the names of enclosing WITH clauses to their queries."""
     assert isinstance(query, sql.Select | sql.SetOperation)
-    for item in query.with_items:
+    for item in in_reading_order(query.with_items):
         if item.query is not None:
             outer = {name: q for name, q in common.items() if name != item.name}
             common = {**outer, item.name: _with_outer(item.query, outer)}

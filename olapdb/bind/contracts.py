@@ -136,13 +136,13 @@ class BindContext:
         return replace(self.nested(outer), correlation=Correlation(outer))
 
     def with_tables(self, items: Sequence[sql.WithItem], *, recursive: bool = False) -> BindContext:
-        """Return the context with each `WITH name AS (query)` added; each sees those before it.
+        """Return the context with each `WITH name AS (query)` added; each sees the others, unless they read it.
 
         Under WITH RECURSIVE a query may read itself. Raises MultipleExpressionsForAlias for a
         repeated name."""
         context = self
         names: set[str] = set()
-        for item in items:
+        for item in in_reading_order(items):
             if item.query is None:
                 continue
             if item.name in names:
@@ -224,6 +224,35 @@ class Binder(Protocol):
 
     def without_unnesting(self) -> AbstractContextManager[None]:
         """Refuse arrayJoin() while the returned manager is active."""
+
+
+def in_reading_order(items: Sequence[sql.WithItem]) -> list[sql.WithItem]:
+    """Return the items of a WITH so that each follows the queries that it reads, as one may read a query that is
+    written behind it. Otherwise they keep the order written, as do those that read each other."""
+    if len(items) < 2:
+        return list(items)
+    read = {id(item): _names_read(item) - {item.name} for item in items}
+    ordered: list[sql.WithItem] = []
+    remaining = list(items)
+    while remaining:
+        names = {item.name for item in remaining if item.query is not None}
+        free = (item for item in remaining if not read[id(item)] & names)
+        following = next(free, remaining[0])
+        remaining.remove(following)
+        ordered.append(following)
+    return ordered
+
+
+def _names_read(item: sql.WithItem) -> set[str]:
+    """Return the names without a database that FROM and IN of an item read."""
+    names: set[str] = set()
+    for node in walk(item):
+        match node:
+            case sql.TableReference(table=sql.TableName(name=name, database=None)):
+                names.add(name)
+            case sql.In(right=sql.Identifier(parts=(name,))):
+                names.add(name)
+    return names
 
 
 def reads_table(query: sql.Query, name: str) -> bool:

@@ -560,7 +560,7 @@ def _comparable(
     if source != target and (types.has_variant(source) or types.has_variant(target)):
         raise _no_comparison(left.type, right)
     try:
-        common = functions.common_type([source, target])
+        common = functions.comparable_type([source, target])
     except Error:
         common = None
     if common is not None and not isinstance(common, types.ExactFloat):

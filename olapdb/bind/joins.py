@@ -575,5 +575,5 @@ def _is_over(expression: Expression, names: frozenset[str]) -> bool:
 
 
 def _common(left: DataType, right: DataType) -> DataType:
-    """Return the common type of two types. Raises NoCommonType if there is none."""
-    return left if left == right else functions.common_type([left, right])
+    """Return the type at which two keys are compared. Raises NoCommonType if there is none."""
+    return left if left == right else functions.comparable_type([left, right])

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from olapdb.bind.aliases import aliases_of
 from olapdb.bind.called_views import called_view
-from olapdb.bind.contracts import BindContext
+from olapdb.bind.contracts import BindContext, in_reading_order
 from olapdb.bind.expressions import ExpressionBinder
 from olapdb.bind.query import StatementBinder
 from olapdb.bind.relation import Relation
@@ -63,15 +63,15 @@ class _Qualifier:
         self, items: Sequence[sql.WithItem], context: BindContext, *, recursive: bool = False
     ) -> tuple[tuple[sql.WithItem, ...], BindContext]:
         """Return the WITH items rewritten, and the context in which all are known."""
-        qualified: list[sql.WithItem] = []
-        for item in items:
+        qualified: dict[int, sql.WithItem] = {}
+        for item in in_reading_order(items):
             if item.query is not None:
                 known = context.with_tables((item,), recursive=True) if recursive else context
-                qualified.append(replace(item, query=self.query(item.query, known)))
+                qualified[id(item)] = replace(item, query=self.query(item.query, known))
             else:
-                qualified.append(rewrite(item, self._changes(None, context)))
+                qualified[id(item)] = rewrite(item, self._changes(None, context))
             context = context.with_tables((item,), recursive=recursive)
-        return tuple(qualified), context
+        return tuple(qualified[id(item)] for item in items), context
 
     def _select(self, select: sql.Select, context: BindContext) -> sql.Select:
         """Return the SELECT rewritten; stars are expanded over its FROM."""

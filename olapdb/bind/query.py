@@ -14,7 +14,7 @@ from olapdb.bind.subqueries import with_types
 from olapdb.config import FUNCTION_SETTINGS, Settings, lookup
 from olapdb.plan import nodes as plan
 from olapdb.sql import nodes as sql
-from olapdb.types import DataType
+from olapdb.types import DataType, plain
 
 MEANING = frozenset(
     {
@@ -91,15 +91,16 @@ class StatementBinder(QueryBinder):
         left = self.query(with_expressions(query.left, query), inner)
         right = self.query(with_expressions(query.right, query), inner)
         types = self._common_types((left, right), query)
-        fields = self._fields(left, types)
+        compared = _compared_types((left, right), types)
+        fields = self._fields(left, compared)
         node = plan.SetDifference(
-            with_types(left, types, self.names),
-            with_types(right, types, self.names),
+            with_types(left, compared, self.names),
+            with_types(right, compared, self.names),
             query.operator,
             mode == "DISTINCT",
             fields,
         )
-        return BoundQuery(node, _outputs(left, fields))
+        return self._cast(BoundQuery(node, _outputs(left, fields)), types)
 
     def _mode(self, query: sql.SetOperation, context: BindContext) -> str:
         """Return ALL or DISTINCT as written, else as the setting `…_default_mode` says.
@@ -144,13 +145,22 @@ class StatementBinder(QueryBinder):
     ) -> BoundQuery:
         """Return the UNION of bound branches, with the names of the first."""
         types = self._common_types(branches, query)
-        fields = self._fields(branches[0], types)
+        compared = _compared_types(branches, types) if mode == "DISTINCT" else types
+        fields = self._fields(branches[0], compared)
         node: plan.Node = plan.Union(
-            tuple(with_types(b, types, self.names) for b in branches), fields
+            tuple(with_types(b, compared, self.names) for b in branches), fields
         )
         if mode == "DISTINCT":
             node = plan.Distinct(node)
-        return BoundQuery(node, _outputs(branches[0], fields))
+        return self._cast(BoundQuery(node, _outputs(branches[0], fields)), types)
+
+    def _cast(self, query: BoundQuery, types: Sequence[DataType]) -> BoundQuery:
+        """Return the query with its columns cast to these types."""
+        node = with_types(query, types, self.names)
+        if node is query.node:
+            return query
+        columns = zip(node.schema, query.columns, strict=True)
+        return BoundQuery(node, tuple(OutputColumn(f.name, c.name, f.type) for f, c in columns))
 
     def _common_types(
         self, branches: Sequence[BoundQuery], query: sql.SetOperation
@@ -196,6 +206,15 @@ class StatementBinder(QueryBinder):
             plan.Field(self.names.unique(c.name), t)
             for c, t in zip(first.columns, types, strict=True)
         )
+
+
+def _compared_types(branches: Sequence[BoundQuery], types: Sequence[DataType]) -> list[DataType]:
+    """Return the types at which rows of the branches are compared: `types`, but UInt8 for a Bool beside other types."""
+    columns = zip(*(b.columns for b in branches), strict=True)
+    return [
+        functions.without_bool(common) if len({plain(c.type) for c in column}) > 1 else common
+        for column, common in zip(columns, types, strict=True)
+    ]
 
 
 _OF_THE_RESULT = frozenset({"max_result_rows", "max_result_bytes", "result_overflow_mode"})

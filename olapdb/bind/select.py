@@ -111,10 +111,14 @@ def with_clause(
 ) -> BindContext:
     """Return the context with the WITH queries as tables, and WITH constants for subqueries."""
     expressions = {i.name: i.expression for i in query.with_items if i.expression is not None}
-    if expressions:
-        with_constants = ExpressionBinder(queries, Relation((), _no_rows), context, expressions)
-        context = replace(context, outer=with_constants)
-    return context.with_tables(query.with_items, recursive=query.recursive)
+    if not expressions:
+        return context.with_tables(query.with_items, recursive=query.recursive)
+    with_constants = ExpressionBinder(queries, Relation((), _no_rows), context, expressions)
+    context = replace(context, outer=with_constants)
+    context = context.with_tables(query.with_items, recursive=query.recursive)
+    # the constants read the queries, and the queries the constants
+    with_constants.context = replace(with_constants.context, tables=context.tables)
+    return context
 
 
 def _no_rows() -> plan.Node:

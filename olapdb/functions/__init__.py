@@ -35,7 +35,13 @@ from olapdb.functions.casts.cast import (
 )
 from olapdb.functions.datetime.zones import with_zone_of
 from olapdb.functions.kernels.constants import constant, default_value
-from olapdb.functions.kernels.supertypes import common_type, common_type_or_variant, literal_type
+from olapdb.functions.kernels.supertypes import (
+    common_type,
+    common_type_or_variant,
+    comparable_type,
+    literal_type,
+    without_bool,
+)
 from olapdb.functions.registry import function_names, is_scalar, resolve_scalar
 from olapdb.functions.strings.rendering import display, display_array, readable
 from olapdb.types import DataType
@@ -61,6 +67,7 @@ __all__ = [
     "check_combinators",
     "common_type",
     "common_type_or_variant",
+    "comparable_type",
     "constant",
     "default_value",
     "display",
@@ -80,4 +87,5 @@ __all__ = [
     "store_default",
     "store_literals",
     "with_zone_of",
+    "without_bool",
 ]

@@ -16,7 +16,7 @@ def key_type(left: DataType, right: DataType) -> DataType:
     Numbers without a common type (Int64 and UInt64) get one that compares them exactly. Raises
     NoCommonType for other types."""
     try:
-        common = left if left == right else functions.common_type([left, right])
+        common = left if left == right else functions.comparable_type([left, right])
     except NoCommonType:
         if not (is_number(left) and is_number(right)):
             raise

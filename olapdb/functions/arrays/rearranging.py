@@ -20,7 +20,7 @@ from olapdb.functions.casts.cast import cast_column
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.kernels.nested import filter_elements
-from olapdb.functions.kernels.supertypes import common_type
+from olapdb.functions.kernels.supertypes import common_type, comparable_type
 from olapdb.functions.numeric.conditional import plain_lc
 from olapdb.types import (
     FLOAT64,
@@ -197,7 +197,7 @@ def _shared_arrays(
     """Return the call that casts all arrays to an array of their common element type and combines them by `combine`.
     `result` maps that element type to the result type."""
     inners = [plain_lc(element_type(name, a.type)) for a in arguments]
-    inner = common_type([i for i in inners if not isinstance(i, Nothing)] or inners)
+    inner = comparable_type([i for i in inners if not isinstance(i, Nothing)] or inners)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
         """Cast the elements of all arrays to the common type and combine the arrays of each row."""
@@ -326,7 +326,7 @@ def _remove(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     NULL."""
     inner = plain_lc(element_type(name, arguments[0].type))
     value_type = plain_lc(arguments[1].type)
-    shared = make_nullable(common_type([inner, value_type]))
+    shared = make_nullable(comparable_type([inner, value_type]))
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
         """Drop from each array the elements that equal the value of its row."""

@@ -15,7 +15,7 @@ from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts.cast import cast_column
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.nested import count_marked, map_parts
-from olapdb.functions.kernels.supertypes import common_type
+from olapdb.functions.kernels.supertypes import comparable_type
 from olapdb.functions.numeric.comparison import resolve_comparison
 from olapdb.functions.numeric.conditional import plain_lc
 from olapdb.functions.scalar import Invocation, ScalarDefinition, custom, require, standard_call
@@ -80,7 +80,7 @@ def _searched_type(types: Sequence[DataType]) -> DataType | None:
     Returns None for numbers without a common type (Int64 and Float64); `=` compares these."""
     numbers = all(is_number(t) for t in types)
     try:
-        shared = common_type(types)
+        shared = comparable_type(types)
     except NoCommonType:
         if not numbers:
             raise
@@ -140,7 +140,7 @@ def _containment(*, every: bool) -> Callable[[str, Sequence[Argument]], ScalarCa
         """Resolve the call; both arrays are compared in their common type."""
         types = [plain(a.type) for a in arguments]
         require(name, types, Array, "an Array")
-        shared = common_type(types)
+        shared = comparable_type(types)
         assert isinstance(shared, Array)
 
         def kernel(values: list[Column], call: Invocation) -> pa.Array:

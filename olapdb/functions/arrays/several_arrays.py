@@ -23,7 +23,7 @@ from olapdb.functions.casts.cast import cast_column
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.kernels.nested import count_marked
-from olapdb.functions.kernels.supertypes import common_type
+from olapdb.functions.kernels.supertypes import comparable_type
 from olapdb.functions.numeric.conditional import plain_lc
 from olapdb.functions.scalar import (
     Invocation,
@@ -192,7 +192,7 @@ def _intersect(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     require(name, types, Array, "an Array")
     inners = [plain_lc(array.inner) for array in types if isinstance(array, Array)]
     shared = _subtype(name, inners)
-    wide = Array(common_type(inners)) if not isinstance(shared, Nothing) else Array(shared)
+    wide = Array(comparable_type(inners)) if not isinstance(shared, Nothing) else Array(shared)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
         """Intersect each row's arrays in their common type, then convert to the result type."""

@@ -141,6 +141,31 @@ def common_type(types: Sequence[DataType]) -> DataType:
     return make_nullable(shared) if nullable else shared
 
 
+def comparable_type(types: Sequence[DataType]) -> DataType:
+    """Return the least type at which to compare values of these types: the common type, but UInt8 for Bool beside
+    UInt8, so that 3 is not true. Raise NoCommonType if there is none."""
+    alike = all(t == types[0] for t in types)
+    return common_type(types if alike else [without_bool(t) for t in types])
+
+
+def without_bool(data_type: DataType) -> DataType:
+    """Return the type with UInt8 for each Bool in it."""
+    match data_type:
+        case Boolean():
+            return UINT8
+        case Nullable(inner):
+            return Nullable(without_bool(inner))
+        case LowCardinality(inner):
+            return LowCardinality(without_bool(inner))
+        case Array(inner):
+            return with_inner(data_type, without_bool(inner))
+        case Map(key, value):
+            return Map(without_bool(key), without_bool(value))
+        case Tuple(elements):
+            return with_elements(data_type, tuple(map(without_bool, elements)))
+    return data_type
+
+
 def common_type_or_variant(types: Sequence[DataType]) -> DataType:
     """Return the common type of these types, or the Variant of them if there is none or one of them is a
     Variant."""
@@ -159,7 +184,11 @@ def _unwrap_simple(data_type: DataType) -> DataType:
 
 
 def _pair(left: DataType, right: DataType) -> DataType:
-    """Return the supertype of two types; raise NoCommonType if no rule covers them."""
+    """Return the supertype of two types; raise NoCommonType if no rule covers them.
+
+    Bool is a UInt8 by another name: of both the first is the supertype."""
+    if {left, right} == {BOOL, UINT8}:
+        return left
     for a, b in ((left, right), (right, left)):
         shared = _ordered_pair(a, b)
         if shared is not None:
@@ -197,8 +226,6 @@ def _ordered_numbers(left: DataType, right: DataType) -> DataType | None:
     """Return the supertype of two different types of numbers and Bool in this order; None without a
     rule."""
     match left, right:
-        case (Boolean(), Integer(8, False)):
-            return UINT8
         case (Boolean(), Integer() | Float()):
             return _ordered_pair(UINT8, right) or _ordered_pair(right, UINT8)
         case (WideNumber(), Integer() | WideNumber()):

@@ -21,7 +21,12 @@ from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts.cast import cast_column
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.nested_order import nested_ranks
-from olapdb.functions.kernels.supertypes import as_number, common_type, decimal_precision
+from olapdb.functions.kernels.supertypes import (
+    as_number,
+    common_type,
+    comparable_type,
+    decimal_precision,
+)
 from olapdb.functions.numeric.mixed_comparison import compare_mixed
 from olapdb.functions.scalar import Invocation, ScalarDefinition, custom, null_safe, standard_call
 from olapdb.types import (
@@ -115,7 +120,7 @@ def comparison_type(name: str, left: Argument, right: Argument) -> DataType:
                 )
     if any(isinstance(a, kind) and isinstance(b, kind) for kind in (Array, Tuple, Map)):
         try:
-            return plain(common_type([a, b]))
+            return plain(comparable_type([a, b]))
         except NoCommonType:
             raise _incomparable(name, left.type, right.type) from None
     if isinstance(a, Interval) and isinstance(b, Interval):
@@ -221,7 +226,7 @@ def _number_type(a: DataType, b: DataType) -> DataType:
             for t in (a, b)
         )
         return Decimal(min(whole + scale, 76), scale)
-    return common_type([a, b])
+    return comparable_type([a, b])
 
 
 def _integer_type(a: Integer, b: Integer) -> DataType:

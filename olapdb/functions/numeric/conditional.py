@@ -35,6 +35,7 @@ from olapdb.functions.numeric import comparison
 from olapdb.functions.scalar import ScalarDefinition, custom, illegal, with_count_errors
 from olapdb.lazy import LazyModule
 from olapdb.types import (
+    BOOL,
     EXACT_FLOAT,
     FLOAT64,
     INT64,
@@ -381,6 +382,8 @@ def _extreme(*, largest: bool) -> Callable[[str, Sequence[Argument]], ScalarCall
             return ScalarCall(name, NULL_TYPE, lambda v, r, e: pa.scalar(None, pa.null()))
         as_floats = is_decimal_beside_float([a.type for a in arguments])
         wide: DataType = FLOAT64 if as_floats else _common([arguments[i] for i in used])
+        if wide == BOOL and len(arguments) == 2:
+            wide = UINT8
         result = wide
         if isinstance(plain(wide), Decimal | WideInteger):
             result = _narrowed([arguments[i].type for i in used], wide, largest)

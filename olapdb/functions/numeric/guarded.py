@@ -147,7 +147,7 @@ def _clamp(value: Term, least: Term, most: Term) -> Term:
             raise BadArguments("The least value of clamp must not be greater than the greatest.")
     shared = literal(str(common_type([value.type, least.type, most.type])), STRING)
     value, least, most = (call("CAST", part, shared) for part in (value, least, most))
-    bounded = call("greatest", call("least", value, most), least)
+    bounded = call("CAST", call("greatest", call("least", value, most), least), shared)
     return _null_with(bounded, (value, least, most))
 
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from olapdb.errors import NoCommonType
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.kernels import columns, slices
-from olapdb.functions.kernels.supertypes import common_type
+from olapdb.functions.kernels.supertypes import comparable_type
 from olapdb.functions.scalar import (
     Invocation,
     Kernel,
@@ -58,7 +58,7 @@ def _of_arrays(name: str, arguments: Sequence[Argument], *, end: bool) -> Scalar
 
     Raises NoCommonType."""
     types = [plain(a.type) for a in arguments]
-    shared = common_type(types)
+    shared = comparable_type(types)
     if shared is None:
         raise NoCommonType(f"There is no supertype for types {types[0]}, {types[1]}.")
 
