@@ -75,15 +75,27 @@ typedef struct {
 } Step;
 
 /* Write where the runs of a step begin, and behind them where the last one ends; return their number, 0 if they are
- * more than RUNS_MAX. */
+ * more than RUNS_MAX. Keys that are all those before them are passed BLOCK at a time. */
 static ALWAYS_INLINE int64_t find_runs(const uint32_t *keys, int64_t rows, int32_t *run_starts) {
-    int64_t runs = 1;
-    for (int64_t at = 1; at < rows; at++) runs += keys[at] != keys[at - 1];
-    if (runs > RUNS_MAX) return 0;
+    enum { BLOCK = 16 };
+    int64_t runs = 1, at = 1;
     run_starts[0] = 0;
+    while (at < rows) {
+        int64_t end = at + BLOCK < rows ? at + BLOCK : rows;
+        uint32_t differences = 0;
+        if (end - at == BLOCK)
+            for (int64_t next = at; next < at + BLOCK; next++) differences |= keys[next] ^ keys[next - 1];
+        if (end - at == BLOCK && differences == 0) {
+            at = end;
+            continue;
+        }
+        for (; at < end; at++) {
+            run_starts[runs] = (int32_t)at;
+            runs += keys[at] != keys[at - 1];
+            if (runs > RUNS_MAX) return 0;
+        }
+    }
     run_starts[runs] = (int32_t)rows;
-    for (int64_t at = 1, run = 1; run < runs; at++)
-        if (keys[at] != keys[at - 1]) run_starts[run++] = (int32_t)at;
     return runs;
 }
 

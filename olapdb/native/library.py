@@ -171,7 +171,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
 }
 """The result and the arguments of each kernel, as its source has them."""
 
-ABI = 30
+ABI = 31
 """`olapdb_abi()` of the library that these signatures fit. Raise both with every change of one."""
 
 

@@ -1,6 +1,6 @@
 /* Selections: the positions of the rows that a mask keeps. */
 
-#include "kernels.h"
+#include "compaction.h"
 
 static inline uint64_t word_at(const uint8_t *bits, int64_t bit) {
     uint64_t word;
@@ -32,11 +32,15 @@ typedef struct { uint64_t words[2]; } two_words_t;
  * mispredicted. */
 enum { DENSE_ROWS_MIN = 24 };
 
+/* From so many rows of 64 on, some values are moved at once where the processor can. */
+enum { WIDE_ROWS_MIN = 12 };
+
 /* Write the values of the rows whose bit is 1 in `mask`, in their order. `bytes` is the width of a value; row
- * 0 has the bit `bit`, a multiple of 8. `kept` has room for one value more than are kept. */
+ * 0 has the bit `bit`, a multiple of 8. `kept` has room for the values that are kept, and COMPACTION_SLACK bytes more. */
 EXPORT void olapdb_keep_values(int bytes, const void *values, const uint8_t *mask, int64_t bit, int64_t rows,
                                void *kept) {
     int64_t count = 0, row = 0;
+    int is_wide = compacts_wide(bytes);
     switch (bytes) {
 #define CASE(BYTES, T)                                                                              \
     case BYTES: {                                                                                   \
@@ -49,6 +53,8 @@ EXPORT void olapdb_keep_values(int bytes, const void *values, const uint8_t *mas
             if (word == ~(uint64_t)0) {                                                             \
                 memcpy(out + count, from, 64 * sizeof(T));                                          \
                 count += 64;                                                                        \
+            } else if (is_wide && __builtin_popcountll(word) >= WIDE_ROWS_MIN) {                    \
+                count += compact_64(BYTES, from, word, out + count);                                \
             } else if (__builtin_popcountll(word) >= DENSE_ROWS_MIN) {                              \
                 for (int at = 0; at < 64; at++, word >>= 1) {                                       \
                     out[count] = from[at];                                                          \

@@ -15,6 +15,8 @@ from olapdb.native.values import DECIMAL128, validity_of, values_of
 _WORD_BITS = 64
 _WIDTHS = (1, 2, 4, 8, 16)
 """The bytes of a value that `kept_values` takes."""
+_SLACK_BYTES = 32
+"""Behind the values that `kept_values` writes: the kernel moves several at once."""
 
 
 def positions(mask: pa.BooleanArray) -> np.ndarray:
@@ -42,10 +44,10 @@ def kept_values(column: pa.Array, mask: pa.BooleanArray, count: int) -> pa.Array
     data = column.buffers()[1]
     if width not in _WIDTHS or data is None or column.null_count:
         return None
-    kept = empty((count + 1) * width, np.uint8)
+    kept = empty(count * width + _SLACK_BYTES, np.uint8)
     address, bits = data.address + width * column.offset, mask.buffers()[1].address
     kernels().olapdb_keep_values(width, address, bits, mask.offset, len(mask), kept)
-    return pa.Array.from_buffers(arrow, count, [None, pa.py_buffer(kept)], 0)
+    return pa.Array.from_buffers(arrow, count, [None, pa.py_buffer(kept[: count * width])], 0)
 
 
 def positions_within(

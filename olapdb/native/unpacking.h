@@ -3,13 +3,9 @@
 #ifndef OLAPDB_UNPACKING_H
 #define OLAPDB_UNPACKING_H
 
-#include "kernels.h"
+#include "avx2.h"
 
-#if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GLIBC__) && !defined(__clang__)
-#include <immintrin.h>
-
-#define AVX2 __attribute__((target("avx2")))
-
+#ifdef HAS_AVX2_FORMS
 /* With more bits a value and the bits before it may not fit into four bytes. */
 enum { WIDE_BITS_MAX = 25 };
 
@@ -17,11 +13,8 @@ enum { WIDE_BITS_MAX = 25 };
  * fifth value, and the bits before it in these. Filled before any kernel can be called. */
 static uint8_t bytes_of_values[WIDE_BITS_MAX + 1][32];
 static uint32_t bits_before_values[WIDE_BITS_MAX + 1][8];
-static int has_avx2;
 
 __attribute__((constructor)) static void fill_unpacking(void) {
-    __builtin_cpu_init();
-    has_avx2 = __builtin_cpu_supports("avx2") != 0;
     for (int width = 0; width <= WIDE_BITS_MAX; width++)
         for (int value = 0; value < 8; value++) {
             int bit = value < 4 ? value * width : value * width - (4 * width & ~7);

@@ -65,6 +65,28 @@ def test_rows_without_value_wherever_their_bits_begin(start: int, *, in_runs: bo
         assert (least[at], largest[at]) == (own.min(), own.max())
 
 
+@pytest.mark.parametrize("run", [1, 2, 15, 16, 17, 33, 700])
+@pytest.mark.parametrize("start", range(0, 17, 4))
+def test_runs_of_keys(run: int, start: int) -> None:
+    """Runs of about as many rows as the kernel compares at once, which begin anywhere in these, and runs about as many
+    as it adds up run by run."""
+    random = np.random.default_rng(run)
+    rows = 2 * 1_024 + 77
+    lengths = random.integers(max(run - 1, 1), run + 2, rows)
+    by = np.repeat(random.integers(0, 5, rows), lengths)[start : start + rows]
+    numbers = random.integers(-(1 << 50), 1 << 50, rows)
+    small = numbers.astype(np.uint32)
+    wanted = [Total("count"), Total("sum", pa.array(numbers)), Total("sum", pa.array(small))]
+    found = group_totals([pa.array(by)], wanted, RADIX_MAX)
+    assert found is not None
+    firsts, (counts, sums, small_sums) = found
+    assert firsts.tolist() == sorted(np.unique(by, return_index=True)[1].tolist())
+    for at, key in enumerate(by[firsts]):
+        assert counts[at] == (by == key).sum()
+        assert sums[at].astype(np.int64) == numbers[by == key].sum()
+        assert small_sums[at] == small[by == key].sum(dtype=np.uint64)
+
+
 @given(st.data())
 def test_states(data: st.DataObject) -> None:
     rows = data.draw(st.integers(1, 12))

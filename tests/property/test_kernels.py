@@ -249,6 +249,23 @@ def test_positions_of_true_rows(data: st.DataObject) -> None:
         np.testing.assert_array_equal(compiled, true_positions(column))
 
 
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.17, 0.2, 0.4, 0.9, 0.999, 1.0])
+@pytest.mark.parametrize("rows", [0, 1, 63, 64, 65, 1_000])
+@pytest.mark.parametrize("name", [*NUMBERS, *TIMES])
+def test_values_that_a_mask_keeps(name: str, rows: int, share: float) -> None:
+    """Words of a mask with few, many and all bits, of columns and masks that begin anywhere."""
+    random = np.random.default_rng(rows)
+    arrow, before = parse_type(name).arrow, 8
+    width = arrow.bit_width // 8
+    data = pa.py_buffer(random.bytes((rows + before) * width))
+    column = pa.Array.from_buffers(arrow, rows + before, [None, data]).slice(3, rows)
+    mask = pa.array(random.random(rows + before) < share).slice(before)
+    kept = selection.kept_values(column, mask, mask.true_count)
+    assert kept is not None
+    expected = np.frombuffer(data, f"V{width}")[3 : 3 + rows][mask.to_numpy(zero_copy_only=False)]
+    assert kept.buffers()[1].to_pybytes() == expected.tobytes()
+
+
 @given(st.data())
 def test_rows_whose_code_has_a_flag(data: st.DataObject) -> None:
     rows, codes = data.draw(st.integers(0, 200)), data.draw(st.integers(1, 100))
