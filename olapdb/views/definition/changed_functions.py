@@ -19,13 +19,15 @@ from olapdb.lineage.sorting_key import key_columns
 from olapdb.model.schema import MaterializedView, Table, View
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.expressions import AggregateCall, Call, Constant, Expression, LambdaFunction
-from olapdb.plan.nodes import Plan, Sort, SortKey, Window
+from olapdb.plan.nodes import ArrayJoin, Node, Plan, Sort, SortKey, Window
 from olapdb.plan.tree import all_aggregate_calls, all_expressions, all_nodes
 from olapdb.sql import nodes as sql
 from olapdb.sql.parser import parse_expression, parse_query
 from olapdb.types import (
+    UUID,
     AggregateFunction,
     Array,
+    Boolean,
     DataType,
     Date32,
     DateTime,
@@ -84,6 +86,15 @@ def _is_nested_float(data_type: DataType) -> bool:
     return has_floats(data_type) and isinstance(plain(data_type), Array | Map | Tuple)
 
 
+def _mixes_bools(call: Call, zone: str) -> bool:
+    """Return whether the result is a Bool, or has one in it, and an argument that may be the result is none."""
+    given = call.arguments
+    values = {"if": given[1:], "multiIf": (*given[1::2], given[-1])}.get(call.name, given)
+    return any_part(call.type, (Boolean,)) and not all(
+        any_part(value.type, (Boolean,)) for value in values
+    )
+
+
 def _skips_hours(call: Call, zone: str) -> bool:
     """Return whether the result is a time in another zone than UTC, since its clocks may skip an
     hour. `zone` is that of a type without a zone."""
@@ -108,6 +119,7 @@ def _counts_seconds(call: Call, zone: str) -> bool:
 
 _MINUTES = tuple(f"toStartOf{unit}" for unit in ("Minute", "FiveMinute", "FiveMinutes"))
 _MINUTES += ("toStartOfTenMinutes", "toStartOfFifteenMinutes")
+_RELATIVE = ("Week", "Day", "Hour", "Minute", "Second")
 _DAYS = ("Day", "Week", "Month", "Quarter", "Year")
 _PARSING = tuple(
     f"{name}{suffix}"
@@ -142,10 +154,24 @@ _CHANGED: tuple[tuple[int, Concerns, tuple[str, ...]], ...] = (
     (8, _counts_seconds, (*_MINUTES, "toStartOfInterval", "dateTrunc")),
     (9, _has_nested_floats, ("less", "greater", "lessOrEquals", "greaterOrEquals")),
     (9, _has_nested_floats, ("least", "greatest")),
+    (10, _any, ("arrayROCAUC", "arrayAUCPR")),
+    (10, _of_types(Date32, DateTime64), tuple(f"toRelative{unit}Num" for unit in _RELATIVE)),
+    (10, _of_types(UUID), ("toUInt128OrDefault", "toUInt128OrNull", "toUInt128OrZero")),
+    (10, _of_types(UUID), ("accurateCastOrNull", "accurateCastOrDefault")),
+    (10, _mixes_bools, ("if", "multiIf", "ifNull", "coalesce", "array", "map", "arrayConcat")),
 )
 """(rules since which a function has other answers, for which calls, functions)."""
 _AGGREGATES: Mapping[str, int] = MappingProxyType(
-    {"entropy": 5, "quantileTiming": 8, "sumMap": 8, "uniqUpTo": 9}
+    {
+        "entropy": 5,
+        "quantileTiming": 8,
+        "sumMap": 8,
+        "uniqUpTo": 9,
+        "quantileInterpolatedWeighted": 10,
+        "quantilesInterpolatedWeighted": 10,
+        "largestTriangleThreeBuckets": 10,
+        "lttb": 10,
+    }
 )
 """Aggregates whose results changed, by the rules since which they did."""
 _CHOOSING = ("argMin", "argMax", "argAndMin", "argAndMax", "groupArraySorted", "min", "max", "any")
@@ -170,8 +196,10 @@ def changed_functions(
                 functions.setdefault(name)
         if view.judged_by < 9 and _chooses_floats(call):
             functions.setdefault(call.name.partition("(")[0])
-    if view.judged_by < 9 and plan is not None and any(map(_sorts_nested_nulls, _sort_keys(plan))):
+    if plan is not None and view.judged_by < 9 and any(map(_sorts_nested_nulls, _sort_keys(plan))):
         functions.setdefault("ORDER BY")
+    if plan is not None and view.judged_by < 10 and any(map(_joins_a_part, all_nodes(plan.root))):
+        functions.setdefault("ARRAY JOIN")
     written = _written_functions(view, snapshot)
     for since, concerns, names in _CHANGED:
         if since > view.judged_by and concerns is _any:
@@ -220,6 +248,14 @@ def _sort_keys(plan: Plan) -> Iterator[SortKey]:
             yield from node.keys
         elif isinstance(node, Window):
             yield from node.order_by
+
+
+def _joins_a_part(node: Node) -> bool:
+    """Return whether the node joins an array that is a part of a column, whose name meant the whole array until rules 10."""
+    return isinstance(node, ArrayJoin) and any(
+        isinstance(array, Call) and array.name in ("tupleElement", "mapKeys", "mapValues")
+        for _, array in node.arrays
+    )
 
 
 def _sorts_nested_nulls(key: SortKey) -> bool:

@@ -836,6 +836,44 @@ def test_views_that_sort_arrays_with_null_are_stale_when_the_release_opens_them(
         }
 
 
+def test_views_whose_bools_beside_numbers_changed_are_stale_when_the_release_opens_them(
+    tmp_path: Path,
+) -> None:
+    expressions = {
+        "beside": "if(k > 1, flag, n)",
+        "bools": "if(n > 1, flag, true)",
+        "condition": "if(flag, n, 1)",
+        "joined": "toUInt8(p.a)",
+        "weeks": "toRelativeWeekNum(day)",
+    }
+    with olapdb.connect(str(tmp_path)) as connection:
+        connection.execute(
+            "CREATE TABLE s (k UInt64, flag Bool, n UInt8, p Tuple(a Array(UInt8)), day Date32)"
+            " ENGINE = MergeTree ORDER BY k"
+        )
+        for name, expression in expressions.items():
+            connection.execute(
+                f"CREATE TABLE {name}_t (k UInt64, n UInt32) ENGINE = MergeTree ORDER BY k"
+            )
+            connection.execute(
+                f"CREATE MATERIALIZED VIEW {name} TO {name}_t AS SELECT k, {expression} AS n FROM s"
+                + (" ARRAY JOIN p.a" if name == "joined" else "")
+            )
+        connection.execute("INSERT INTO s VALUES (1, true, 2, tuple([1]), '2024-01-01')")
+        catalog = connection.database.services.catalog
+        views = [o for o in catalog.snapshot().objects() if isinstance(o, MaterializedView)]
+        older = tuple(PutObject(replace(view, judged_by=9)) for view in views)
+        catalog.apply(Commit((), older, "ALTER"))
+    with olapdb.connect(str(tmp_path)) as connection:
+        assert dict(rows(connection, "SELECT name, verdict FROM system.views")) == {
+            "beside": "stale",
+            "bools": "covered",
+            "condition": "covered",
+            "joined": "stale",
+            "weeks": "stale",
+        }
+
+
 def test_what_older_rules_compared_less_exactly_is_stale_when_the_release_opens_it(
     tmp_path: Path,
 ) -> None:
