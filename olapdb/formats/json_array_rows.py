@@ -85,6 +85,8 @@ def infer_array_texts(source: Input, texts: pa.Array | None, head: Head | None) 
     index = index_of(texts, 1)
     offsets, values = paths.members_of(index, index.root)
     names = numbered_names(_width(source, offsets)) if head is None else head.names
+    if not names:
+        raise no_structure("their rows have no values")
     grid = _grid(source, offsets, values, names, 1)
     return tuple((name, inferred_type(index, grid[:, at], source)) for at, name in enumerate(names))
 
@@ -103,7 +105,7 @@ def _grid(
     counts, width = np.diff(offsets), len(names)
     wrong = np.flatnonzero(counts != width)
     if not len(wrong):
-        return values.reshape(-1, width)
+        return values.reshape(len(counts), width)
     if not source.settings.boolean(_RAGGED):
         raise count_error(first_row + int(wrong[0]), int(counts[wrong[0]]), names)
     columns_at = np.arange(width)

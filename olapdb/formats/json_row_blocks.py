@@ -45,15 +45,15 @@ def _row_spans(data: np.ndarray, depth: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _is_wrapped(data: bytes, opening: bytes) -> bool:
-    """Return whether all rows, which begin with `opening`, are elements of one array."""
+    """Return whether all rows, which begin with `opening`, are elements of one array. Rows that are arrays themselves
+    never are: the first value of a row may be an array."""
     start = data.lstrip()
-    inner = start[1:].lstrip()[:1]
-    return start[:1] == b"[" and (inner == opening or (inner == b"]" and opening == b"{"))
+    return opening == b"{" and start[:1] == b"[" and start[1:].lstrip()[:1] in (b"{", b"]")
 
 
 class RowBlocks:
     """A stream of JSON rows, read a block at a time as texts. Commas, blanks and line feeds may separate rows, and
-    one array may enclose all of them."""
+    one array may enclose rows that are objects."""
 
     def __init__(self, source: Input, opening: bytes) -> None:
         """Take the source; `opening` is the bracket with which a row begins."""
