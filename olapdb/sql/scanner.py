@@ -31,8 +31,9 @@ _OPERATORS = ("||", "|>", "::", "->", ">=", "<=", "<>", "!=", "==", "<=>", "~*",
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_$]*\Z")
 _PARAMETER = re.compile(r"\$[A-Za-z0-9_]+\Z")
 _EXPONENT = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)[eE][+-]?[0-9]+")
+_HEX = r"[0-9A-Fa-f](?:_?[0-9A-Fa-f])*"
 _HEX_FLOAT = re.compile(
-    r"(?<![\w.])0[xX](?:[0-9A-Fa-f]+\.?[0-9A-Fa-f]*[pP][+-]?[0-9]+|[0-9A-Fa-f]+\.[0-9A-Fa-f]*)"
+    rf"(?<![\w.])0[xX](?:{_HEX}\.?(?:{_HEX})?[pP][+-]?[0-9](?:_?[0-9])*|{_HEX}\.(?:{_HEX})?)"
 )
 _QUOTED_OR_HEX_FLOAT = re.compile(f"{QUOTED}|(?P<float>{_HEX_FLOAT.pattern})", re.DOTALL)
 _HEREDOC = re.compile(f"{QUOTED}|{HEREDOC}", re.DOTALL)
@@ -215,7 +216,7 @@ def _hide_hex_floats(piece: str, floats: dict[int, str]) -> str:
 def _float_text(text: str) -> str:
     """Return the shortest decimal text of a hexadecimal number, which is marked as a float; `inf` past the range."""
     try:
-        return repr(float.fromhex(text))
+        return repr(float.fromhex(text.replace("_", "")))
     except OverflowError:
         return "1e400"
 
