@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeGuard
 
+import numpy as np
 import pyarrow as pa
 
 from olapdb import functions, types
@@ -25,7 +26,7 @@ from olapdb.errors import (
     UnknownTable,
 )
 from olapdb.functions.base import Environment
-from olapdb.functions.kernels.columns import from_scalars, single, structs_from, text
+from olapdb.functions.kernels.columns import from_scalars, lists_from, single, structs_from, text
 from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import (
     Call,
@@ -157,14 +158,6 @@ def _is_one_array(binder: Binder, argument: Expression, right: sql.ArrayLiteral)
     depth = _depth(argument.type)
     elements = binder.bind_all(right.elements) if depth else ()
     return bool(elements) and max(_depth(e.type) for e in elements) + 1 == depth
-
-
-def _depth(data_type: types.DataType) -> int:
-    """Return how many arrays are around the innermost values of a type."""
-    depth, inner = 0, types.plain(data_type)
-    while isinstance(inner, types.Array):
-        depth, inner = depth + 1, types.plain(inner.inner)
-    return depth
 
 
 def _without_parentheses(argument: Expression, right: sql.Expression) -> sql.Expression:
@@ -397,6 +390,8 @@ def _convert(
     source = types.plain(element.type)
     if isinstance(target, types.Tuple) and isinstance(source, types.Tuple):
         return _convert_tuple(element, source, target, environment)
+    if isinstance(target, types.Array) and isinstance(source, types.Array):
+        return _convert_array(element, source, target, environment)
     if isinstance(source, types.Nothing) or isinstance(target, types.Nothing):
         return None
     if isinstance(source, types.Tuple) and types.is_number(target):
@@ -461,6 +456,25 @@ def _convert_tuple(
             return None
         parts.append(from_scalars([converted], plain_type.arrow))
     return structs_from(parts, target.arrow)[0]
+
+
+def _convert_array(
+    element: Constant, source: types.Array, target: types.Array, environment: Environment
+) -> pa.Scalar | None:
+    """Return a constant array as the left side's type, None if no array of that type equals it."""
+    parts: list[pa.Scalar] = []
+    for part in element.value.values:
+        if part.is_valid:
+            converted = _convert(
+                Constant(source.inner, part), types.plain(target.inner), environment
+            )
+        else:
+            converted = part if types.is_nullable(target.inner) else None
+        if converted is None:
+            return None
+        parts.append(converted)
+    values = from_scalars(parts, target.inner.arrow)
+    return lists_from(np.array([0, len(parts)]), values)[0]
 
 
 def _equal_numbers(element: Constant, converted: Constant) -> bool:

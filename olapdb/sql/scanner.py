@@ -31,9 +31,12 @@ _OPERATORS = ("||", "|>", "::", "->", ">=", "<=", "<>", "!=", "==", "<=>", "~*",
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_$]*\Z")
 _PARAMETER = re.compile(r"\$[A-Za-z0-9_]+\Z")
 _EXPONENT = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)[eE][+-]?[0-9]+")
+_HEX = r"[0-9A-Fa-f](?:_?[0-9A-Fa-f])*"
 _HEX_FLOAT = re.compile(
-    r"(?<![\w.])0[xX](?:[0-9A-Fa-f]+\.?[0-9A-Fa-f]*[pP][+-]?[0-9]+|[0-9A-Fa-f]+\.[0-9A-Fa-f]*)"
+    rf"(?<![\w.])0[xX](?:{_HEX}\.?(?:{_HEX})?[pP][+-]?[0-9](?:_?[0-9])*|{_HEX}\.(?:{_HEX})?)"
 )
+_NAME = re.compile(r"0[xXbB](?:_\w*|\w+_|\w*__\w*)$")
+"""What begins as a number of another base, but has an underscore that is not between two digits."""
 _QUOTED_OR_HEX_FLOAT = re.compile(f"{QUOTED}|(?P<float>{_HEX_FLOAT.pattern})", re.DOTALL)
 _HEREDOC = re.compile(f"{QUOTED}|{HEREDOC}", re.DOTALL)
 _CURLY = re.compile(f"{QUOTED}|{HEREDOC}|(?P<text>‘[^’]*’)|(?P<name>“[^”]*”)", re.DOTALL)
@@ -99,6 +102,9 @@ def scanned_tokens(source: SourceText, piece: str, start: int) -> list[Token]:
                 append_number(tokens, scan.text[:stop], start + at, start + at + stop)
                 if stop < len(scan.text):  # the scanner takes `1e5+0.5` for one number
                     tokens.extend(tokenize(source, start + at + stop, start + after)[:-1])
+            case TokenType.HEX_STRING | TokenType.BIT_STRING if _NAME.match(piece, at, after):
+                text = piece[at:after]  # 0x_1, the name of a column
+                tokens.append(Token("word", text, text.upper(), start + at, start + after))
             case TokenType.HEX_STRING | TokenType.BIT_STRING:
                 base = 16 if scan.token_type == TokenType.HEX_STRING else 2
                 tokens.append(_based(piece[at], scan.text, base, start + at, start + after))
@@ -215,7 +221,7 @@ def _hide_hex_floats(piece: str, floats: dict[int, str]) -> str:
 def _float_text(text: str) -> str:
     """Return the shortest decimal text of a hexadecimal number, which is marked as a float; `inf` past the range."""
     try:
-        return repr(float.fromhex(text))
+        return repr(float.fromhex(text.replace("_", "")))
     except OverflowError:
         return "1e400"
 
