@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
-import numpy as np
 import pyarrow as pa
 
 from olapdb import functions, types
@@ -15,18 +14,16 @@ from olapdb.bind.contracts import Binder
 from olapdb.bind.correlations import correlated
 from olapdb.bind.subqueries import with_types
 from olapdb.errors import (
-    DataError,
     Error,
     IllegalTypeOfArgument,
-    IncorrectElementOfSet,
     NumberOfColumnsDoesntMatch,
     TypeMismatch,
-    UnknownElementOfEnum,
     UnknownIdentifier,
     UnknownTable,
 )
 from olapdb.functions.base import Environment
-from olapdb.functions.kernels.columns import from_scalars, lists_from, single, structs_from, text
+from olapdb.functions.kernels.columns import from_scalars
+from olapdb.lazy import LazyModule
 from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import (
     Call,
@@ -44,6 +41,11 @@ from olapdb.plan.expressions import (
     walk,
 )
 from olapdb.sql import nodes as sql
+
+if TYPE_CHECKING:
+    from olapdb.bind import in_sets
+else:
+    in_sets = LazyModule("olapdb.bind.in_sets")
 
 _NULL = pa.nulls(1, pa.uint8())[0]
 
@@ -353,145 +355,17 @@ def _in_values(
     target = types.plain(argument.type)
     distinct: dict[object, pa.Scalar] = {}
     for element in elements:
-        converted = _convert(element, target, environment)
+        converted = in_sets.element_as(element, target, environment)
         if converted is not None:
-            distinct[_key(converted)] = converted
+            distinct[in_sets.key_of(converted)] = converted
     data_type = _result_type((argument,))
     if isinstance(argument, Constant):
         same = constants.cast(argument, target, environment, eager=True)
         assert isinstance(same, Constant)
-        is_member = _key(same.value) in distinct
+        is_member = in_sets.key_of(same.value) in distinct
         return Constant(data_type, constants.unsigned_byte(is_member != negated).value)
     values = from_scalars(distinct.values(), target.arrow)
     return InValues(data_type, argument, values, tuple(distinct), negated)
-
-
-def _key(value: pa.Scalar) -> object:
-    """Return a hashable key of a value, by which equal values are one.
-
-    -0.0 differs from 0.0 and NaN equals NaN, in tuples and arrays too."""
-    if not value.is_valid:
-        return None
-    if pa.types.is_floating(value.type):
-        return str(value)
-    if pa.types.is_struct(value.type):
-        return tuple(_key(element) for element in value.values())
-    if pa.types.is_list(value.type) or pa.types.is_map(value.type):
-        return tuple(_key(element) for element in value.values)
-    return value
-
-
-def _convert(
-    element: Constant, target: types.DataType, environment: Environment
-) -> pa.Scalar | None:
-    """Return the element as the argument's type, None where no value of that type equals it.
-
-    Raises TypeMismatch for types that cannot be compared, DataError for unparsable text."""
-    source = types.plain(element.type)
-    if isinstance(target, types.Tuple) and isinstance(source, types.Tuple):
-        return _convert_tuple(element, source, target, environment)
-    if isinstance(target, types.Array) and isinstance(source, types.Array):
-        return _convert_array(element, source, target, environment)
-    if isinstance(source, types.Nothing) or isinstance(target, types.Nothing):
-        return None
-    if isinstance(source, types.Tuple) and types.is_number(target):
-        raise IllegalTypeOfArgument(f"IN compares a {target} with a {source}.")
-    if isinstance(target, types.String) and isinstance(source, types.FixedString):
-        return text(single(element.value))[0]
-    if (
-        isinstance(target, types.String)
-        and not isinstance(source, types.String)
-        and not types.is_number(source)
-    ):
-        raise TypeMismatch(
-            f"IN compares {target} with a list that holds a {source}.",
-            hint="Quote the values, or cast the left side.",
-        )
-    if isinstance(target, types.Variant):
-        try:
-            return functions.store_literals(element.value, element.type, target, environment)
-        except DataError:
-            return None
-    try:
-        converted = constants.cast(element, target, environment, eager=True)
-    except UnknownElementOfEnum:
-        return None
-    except DataError as error:
-        if types.is_number(target) and types.is_number(source):
-            return None
-        if types.is_number(target):
-            raise constants.unparsable_number(element, target) from error
-        raise
-    assert isinstance(converted, Constant)
-    if (
-        types.is_number(target)
-        and types.is_number(source)
-        and not _equal_numbers(element, converted)
-    ):
-        return None
-    return converted.value
-
-
-def _convert_tuple(
-    element: Constant, source: types.Tuple, target: types.Tuple, environment: Environment
-) -> pa.Scalar | None:
-    """Return a constant tuple as the left side's type, None if an element is NULL or no match.
-
-    Raises IncorrectElementOfSet for tuples of different lengths, TypeMismatch where the left side's
-    has one element."""
-    if len(source.elements) != len(target.elements):
-        wrong = TypeMismatch if len(target.elements) == 1 else IncorrectElementOfSet
-        raise wrong(
-            f"IN compares tuples of {len(target.elements)} with a tuple of {len(source.elements)}."
-        )
-    parts: list[pa.Array] = []
-    for part, part_type, target_type in zip(
-        element.value.values(), source.elements, target.elements, strict=True
-    ):
-        if not part.is_valid:
-            return None
-        plain_type = types.plain(target_type)
-        converted = _convert(Constant(part_type, part), plain_type, environment)
-        if converted is None:
-            return None
-        parts.append(from_scalars([converted], plain_type.arrow))
-    return structs_from(parts, target.arrow)[0]
-
-
-def _convert_array(
-    element: Constant, source: types.Array, target: types.Array, environment: Environment
-) -> pa.Scalar | None:
-    """Return a constant array as the left side's type, None if no array of that type equals it."""
-    parts: list[pa.Scalar] = []
-    for part in element.value.values:
-        if part.is_valid:
-            converted = _convert(
-                Constant(source.inner, part), types.plain(target.inner), environment
-            )
-        else:
-            converted = part if types.is_nullable(target.inner) else None
-        if converted is None:
-            return None
-        parts.append(converted)
-    values = from_scalars(parts, target.inner.arrow)
-    return lists_from(np.array([0, len(parts)]), values)[0]
-
-
-def _equal_numbers(element: Constant, converted: Constant) -> bool:
-    """Return whether a conversion kept the number: 300 is no UInt8, 1.5 no Int32."""
-    left, right = element.value.as_py(), converted.value.as_py()
-    source, target = types.plain(element.type), types.plain(converted.type)
-    if isinstance(source, types.Boolean):
-        return True
-    if isinstance(target, types.Boolean):
-        return bool(left == int(right))
-    if isinstance(target, types.Float):
-        both_nan = left != left and right != right
-        return isinstance(source, types.Decimal) or both_nan or bool(left == right)
-    if isinstance(target, types.Decimal) and isinstance(left, float):
-        return float(right) == left
-    assert isinstance(target, types.Integer | types.Decimal)
-    return bool(left == right)
 
 
 def _in_subquery(
