@@ -18,6 +18,14 @@ DATABASE = "olapdb"
 """The third level of names, which dbt asks for. olapdb has two, so SQL never contains it."""
 _KEYS_OF_DBT = ("type", "threads", "target", "profile")
 _INTERNAL = ("database", "project_folder")
+_SERVER_KEYS = (
+    *("host", "port", "user", "username", "password", "driver", "secure", "verify", "cluster"),
+    *("account", "warehouse", "role", "sslmode", "connect_timeout", "send_receive_timeout"),
+)
+"""Keys of profiles for servers."""
+_OF_SERVERS = (
+    ": a warehouse is a folder, with no server and no users. Remove it; path names the folder."
+)
 BACKFILL_ENGINES = ("in_process", "spark")
 _RETRIES_MAX = 20
 
@@ -63,12 +71,14 @@ class OlapdbCredentials(Credentials):
 
         A misspelt `path` would otherwise open a warehouse in memory."""
         allowed = [f.name for f in fields(cls) if f.name not in _INTERNAL]
+        unknown = [n for n in data if n not in (*allowed, *_INTERNAL, *_KEYS_OF_DBT)]
         problems = [
-            f"The key {name} means nothing to olapdb.{maybe(name, allowed)} There are "
-            f"{', '.join(allowed)} and threads."
-            for name in data
-            if name not in (*allowed, *_INTERNAL, *_KEYS_OF_DBT)
+            f"The key {name} means nothing to olapdb"
+            + (_OF_SERVERS if name in _SERVER_KEYS else f".{maybe(name, (*allowed, 'threads'))}")
+            for name in unknown
         ]
+        if unknown:
+            problems[-1] += f" The keys are {', '.join(allowed)} and threads."
         _raise_for([*problems, *_value_mistakes(data)])
         super().validate(data)
 

@@ -268,6 +268,10 @@ def _make_folder(folder: Path) -> None:
             hint="Name a new folder, or an empty one. olapdb.rebuild_catalog(folder) rebuilds a lost "
             "catalog from the parts' footers.",
         )
+    if folder.is_file():
+        raise CannotOpenWarehouse(
+            f"{folder} is a file; a warehouse is a folder.", hint="Name a new folder."
+        )
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -213,6 +213,20 @@ class MaterializationMethods(TypeMethods):
             return seeds.configured_type(configured, agate_table, column)
         return str(self.convert_type(agate_table, column))
 
+    @available.parse_none
+    def check_seed_types(
+        self, this: object, agate_table: agate.Table, overrides: Mapping[str, str]
+    ) -> None:
+        """Warn of types for columns that the seed `this` lacks: config column_types of a folder may be meant for
+        another seed of it."""
+        names = [str(name) for name in agate_table.column_names]
+        for name in overrides:
+            if name not in names:
+                logger.warning(
+                    f"column_types of {this} names {name}.{maybe(name, names)} The file has the columns "
+                    f"{', '.join(names)}."
+                )
+
     @available.parse(lambda *a, **k: True)
     def seed_fits(
         self, relation: OlapdbRelation, agate_table: agate.Table, overrides: Mapping[str, str]

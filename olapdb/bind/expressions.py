@@ -359,8 +359,10 @@ class ExpressionBinder:
         hint = suggestion(node.parts[-1], available)
         if len(node.parts) > 1 and not hint:
             hint = suggestion(name, [f"{c.qualifier}.{c.name}" for c in self.relation.columns])
-        if not hint and 0 < len(available) <= 12:
-            hint = f"There are: {', '.join(available)}."
+        virtual = {c.name for c in self.relation.columns if not c.starred and c.name[:1] == "_"}
+        own = [known for known in available if known not in virtual]
+        if not hint and 0 < len(own) <= 12:
+            hint = f"There are: {', '.join(own)}."
         if len(node.parts) == 1 and functions.is_scalar(name):
             hint = f"The function is written {name}(). {hint}".rstrip()
         return errors.UnknownIdentifier(

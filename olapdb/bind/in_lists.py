@@ -129,7 +129,7 @@ def _elements(
         elif isinstance(whole, sql.TupleLiteral):
             right = whole
     right = _without_parentheses(argument, right)
-    if _is_list_parameter(binder, argument, right):
+    if _is_list_parameter(right, argument, binder):
         (right,) = right.elements
     if isinstance(right, sql.ArrayLiteral) and _is_one_array(binder, argument, right):
         return (binder.bind(right),)
@@ -176,7 +176,7 @@ def _without_parentheses(argument: Expression, right: sql.Expression) -> sql.Exp
 
 
 def _is_list_parameter(
-    binder: Binder, argument: Expression, right: sql.Expression
+    right: sql.Expression, argument: Expression, binder: Binder
 ) -> TypeGuard[sql.TupleLiteral]:
     """Return whether the right side is one parameter in brackets, `x IN (?)`, whose value is the list: an array nested
     one level deeper than x, or a tuple where x is none."""

@@ -62,6 +62,7 @@
   {%- set target_relation = this.incorporate(type='table') -%}
   {%- set agate_table = load_agate_table() -%}
   {%- do store_result('agate_table', response='OK', agate_table=agate_table) -%}
+  {%- do adapter.check_seed_types(this, agate_table, model['config'].get('column_types') or {}) -%}
 
   {{ run_hooks(pre_hooks, inside_transaction=False) }}
   {{ run_hooks(pre_hooks, inside_transaction=True) }}

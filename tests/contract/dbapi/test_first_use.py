@@ -149,3 +149,15 @@ def test_a_file_outside_says_the_folder(tmp_path: Path, monkeypatch: pytest.Monk
         pytest.raises(olapdb.errors.PathNotAllowed, match=f"not inside of '{tmp_path.resolve()}'"),
     ):
         connection.execute("SELECT * FROM file('/etc/passwd', CSV)")
+
+
+def test_a_file_is_no_warehouse(tmp_path: Path) -> None:
+    (tmp_path / "w.db").touch()
+    with pytest.raises(olapdb.errors.CannotOpenWarehouse, match="is a file; a warehouse is a fold"):
+        olapdb.connect(tmp_path / "w.db")
+
+
+def test_an_unknown_column_lists_those_of_the_table(connection: Connection) -> None:
+    with pytest.raises(olapdb.errors.UnknownIdentifier) as raised:
+        connection.execute("SELECT xyzzy FROM t")
+    assert raised.value.hint == "There are: id, name, v."

@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dbt.adapters.olapdb.credentials import OlapdbCredentials
+from dbt.adapters.olapdb.error_text import with_line
 from dbt.tests.util import run_dbt_and_capture
+from dbt_common.exceptions import DbtRuntimeError
 
 from olapdb.errors import Position, SyntaxError
 
@@ -30,6 +33,17 @@ class TestMistakesOfModels:
     @pytest.fixture(scope="class")
     def models(self) -> dict[str, str]:
         return WRONG
+
+    @pytest.fixture(scope="class")
+    def seeds(self) -> dict[str, str]:
+        return {
+            "named.csv": "id,since\n1,2024-01-01\n",
+            "named.yml": "seeds: [{name: named, config: {column_types: {sinc: Date32}}}]",
+        }
+
+    def test_a_type_for_a_column_that_the_file_lacks_is_warned_of(self, project: Any) -> None:
+        _, log = run_dbt_and_capture(["seed"])
+        assert re.search(r"column_types of \S+named\S* names sinc\. Maybe you meant since\.", log)
 
     @pytest.fixture(scope="class")
     def run(self, project: Any) -> tuple[dict[str, str], str]:
@@ -74,8 +88,6 @@ class TestMistakesOfModels:
 
 
 def test_a_statement_is_counted_without_the_comment_above() -> None:
-    from dbt.adapters.olapdb.error_text import with_line
-
     error = SyntaxError("Wrong.", position=Position(3, 2, 9))
     text = with_line(error, "/* dbt */\na\n\tb", lines_above=1)
     assert text.splitlines() == [
@@ -85,3 +97,13 @@ def test_a_statement_is_counted_without_the_comment_above() -> None:
     ]
     elsewhere = SyntaxError("Wrong.", position=Position(9, 2, 90))
     assert with_line(elsewhere, "a") == str(elsewhere)
+
+
+def test_a_profile_for_a_server_is_told_what_a_warehouse_is() -> None:
+    with pytest.raises(DbtRuntimeError) as raised:
+        OlapdbCredentials.validate({"pth": "w", "thread": 4, "host": "h", "schema": "s"})
+    text = str(raised.value)
+    assert "pth means nothing to olapdb. Maybe you meant path." in text
+    assert "thread means nothing to olapdb. Maybe you meant threads." in text
+    assert "host means nothing to olapdb: a warehouse is a folder, with no server" in text
+    assert text.count("The keys are schema, path") == 1
