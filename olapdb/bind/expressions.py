@@ -363,7 +363,7 @@ class ExpressionBinder:
         own = [known for known in available if known not in virtual]
         if not hint and 0 < len(own) <= 12:
             hint = f"There are: {', '.join(own)}."
-        if len(node.parts) == 1 and functions.is_scalar(name):
+        if len(node.parts) == 1 and functions.is_listed(name):
             hint = f"The function is written {name}(). {hint}".rstrip()
         return errors.UnknownIdentifier(
             f"Unknown column or alias {name!r}"

@@ -42,7 +42,7 @@ from olapdb.functions.kernels.supertypes import (
     literal_type,
     without_bool,
 )
-from olapdb.functions.registry import function_names, is_scalar, resolve_scalar
+from olapdb.functions.registry import function_names, is_listed, is_scalar, resolve_scalar
 from olapdb.functions.strings.rendering import display, display_array, readable
 from olapdb.types import DataType
 from olapdb.types import parse_type as _parse_type
@@ -75,6 +75,7 @@ __all__ = [
     "function_names",
     "ignoring_nulls",
     "is_aggregate",
+    "is_listed",
     "is_scalar",
     "joins_texts",
     "literal_type",

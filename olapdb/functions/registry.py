@@ -163,8 +163,7 @@ def _lambda_definitions() -> Mapping[str, LambdaDefinition]:
 def _is_indexed(name: str) -> bool:
     """Return whether the name is known without importing the modules of all functions: it is in the index, or an
     aggregate's or window function's name."""
-    known = _place(name) is not None or name in LAMBDAS
-    return known or is_aggregate(name) or find_window(name) is not None
+    return is_listed(name) or is_aggregate(name) or find_window(name) is not None
 
 
 def find(name: str) -> ScalarDefinition | None:
@@ -187,10 +186,16 @@ def find_lambda(name: str) -> LambdaDefinition | None:
     return _lambda_definitions().get(name)
 
 
+def is_listed(name: str) -> bool:
+    """Return whether the index lists a scalar function of this name, with or without a lambda. Imports no module of
+    functions."""
+    return _place(name) is not None or name in LAMBDAS
+
+
 def is_scalar(name: str) -> bool:
     """Return whether a scalar function, with or without a lambda, has this name. Imports no module of functions for
     a name of the index, an aggregate's or a window function's."""
-    if _place(name) is not None or name in LAMBDAS:
+    if is_listed(name):
         return True
     return not _is_indexed(name) and (find(name) is not None or find_lambda(name) is not None)
 

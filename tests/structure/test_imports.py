@@ -120,6 +120,20 @@ def test_a_first_query_imports_few_modules_of_the_engine() -> None:
     assert int(done.stdout) <= MODULES_MAX
 
 
+def test_the_hint_for_an_unknown_name_loads_no_module_of_functions() -> None:
+    script = """
+import sys
+import olapdb
+connection = olapdb.connect()
+try:
+    connection.execute("SELECT nme FROM system.one")
+except olapdb.Error as error:
+    assert "nme" in str(error)
+assert "olapdb.functions.strings.similarity" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
 def test_dataclasses_compile_their_methods_at_the_first_call() -> None:
     """`olapdb.records` says why. In a file that fails, import `dataclass` from there."""
     root = Path(__file__).parents[2] / "olapdb"
