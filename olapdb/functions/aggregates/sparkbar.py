@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from olapdb.errors import BadArguments, NumberOfArgumentsDoesntMatch
+from olapdb.errors import BadArguments, IllegalTypeOfArgument, NumberOfArgumentsDoesntMatch
 from olapdb.functions.aggregates import group_kernels
 from olapdb.functions.aggregates.gathered import Gathered, rows_type
 from olapdb.functions.aggregates.signatures import illegal_argument, require_count, state_type_of
@@ -130,6 +130,8 @@ def sparkbar(name: str, parameters: tuple[object, ...], types: tuple[DataType, .
     x, y = (plain(t) for t in types)
     if not isinstance(x, Date | DateTime) and not (isinstance(x, Integer) and not x.signed):
         raise illegal_argument(name, types[0], "an unsigned integer, Date or DateTime")
+    if bounds and bounds[0] < 0:
+        raise IllegalTypeOfArgument(f"The least x of {name} is of x's type {x}: not below 0.")
     if not isinstance(y, Integer | Float):
         raise illegal_argument(name, types[1], "a number")
     parameters = (width, *bounds)
