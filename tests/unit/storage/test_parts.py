@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from olapdb.catalog.sqlite.inline import inflated, stored_form
 from olapdb.errors import ChecksumDoesntMatch, CorruptedData, FileDoesntExist, InternalError
 from olapdb.functions import parse_type
 from olapdb.model.encoding import FOOTER_KEY
@@ -342,3 +343,24 @@ def test_row_groups_come_back_whatever_is_decoded_together(
         read.append(made.read(names, groups))
     expected = pa.concat_tables([rows.slice(100 * group, 100) for group in groups])
     assert all(one.equals(expected) for one in read)
+
+
+def test_an_inline_part_that_is_not_small_is_packed_by_its_writer() -> None:
+    columns = (Column(1, "k", parse_type("UInt64")), Column(2, "s", parse_type("String")))
+    table = Table("t", "default", "t", Engine("MergeTree"), columns)
+    plan = PartPlan("all", (), NewBlock("t", 0), inline_bytes_max=1 << 20)
+    store = MemoryStore()
+    for count, is_packed in ((100, False), (10_000, True)):
+        numbers = np.arange(count, dtype=np.uint64)
+        rows = pa.table({"k": numbers, "s": pa.array([f"name {n % 10}" for n in range(count)])})
+        staged = write_part(store, table, rows, plan, lease_id="l")
+        assert staged.part.inline
+        assert staged.inline_rows is not None
+        assert staged.part.bytes == len(staged.inline_rows)
+        value_bytes = sum(staged.part.uncompressed_bytes.values())
+        assert (len(staged.inline_rows) < value_bytes) == is_packed
+        stored = stored_form(staged.inline_rows, value_bytes)
+        assert (stored is staged.inline_rows) == is_packed
+        assert len(stored) < value_bytes
+        assert inflated(stored) == staged.inline_rows
+        assert pa.ipc.open_file(inflated(stored)).read_all().to_pydict() == rows.to_pydict()

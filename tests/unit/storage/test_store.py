@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from olapdb.errors import FileDoesntExist, NotEnoughSpace, ReadOnly
+from olapdb.storage import store as store_module
 from olapdb.storage.store import LocalStore, MemoryStore, Store
 
 pytestmark = pytest.mark.feature("storage")
@@ -85,6 +86,34 @@ def test_process_durability_syncs_nothing(tmp_path: Path, monkeypatch: pytest.Mo
     store = LocalStore(tmp_path, "process")
     write_text(store, "data/t/one", b"1")
     store.sync()
+
+
+def test_the_system_writes_a_large_file_while_it_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[tuple[int, int]] = []
+
+    def begin(descriptor: int, start: int, size: int, flags: int) -> int:
+        assert os.fstat(descriptor).st_size == start + size
+        begun.append((start, size))
+        return -1  # what it returns says nothing
+
+    monkeypatch.setattr(store_module, "_sync_file_range", lambda: begin)
+    pieces = [bytes([number]) * 700_000 for number in range(4)]
+
+    def write_to(sink: pa.NativeFile) -> None:
+        for piece in pieces:
+            assert sink.write(piece) == len(piece)
+
+    for durability in ("full", "process"):
+        store = LocalStore(tmp_path / durability, durability)
+        assert store.write("data/a/large", write_to) == 2_800_000
+        with store.open_input("data/a/large") as source:
+            assert source.read() == b"".join(pieces)
+    assert begun == [(0, 1_400_000), (1_400_000, 1_400_000)]  # of the durable one alone
+    begun.clear()
+    write_text(LocalStore(tmp_path / "small"), "data/a/small", b"x" * 1000)
+    assert not begun
 
 
 def test_a_read_only_store_writes_nothing(tmp_path: Path) -> None:
