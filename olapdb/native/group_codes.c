@@ -67,6 +67,17 @@ EXPORT int olapdb_count_steps(int type, const void *values, int64_t rows, uint64
     return 0;
 }
 
+/* Round values down to multiples of `step`, at least 2; return whether all are numbers of 32 bits without sign: else what
+ * is written is void. `inverse` is 2^64 / `step`, rounded up, which gives the quotient of such a number. */
+EXPORT int olapdb_multiples(const uint64_t *values, int64_t rows, uint64_t step, uint64_t inverse, uint64_t *multiples) {
+    uint64_t bits = 0;
+    for (int64_t row = 0; row < rows; row++) {
+        bits |= values[row];
+        multiples[row] = (uint64_t)((unsigned __int128)values[row] * inverse >> 64) * step;
+    }
+    return bits >> 32 == 0;
+}
+
 /* Append a digit to each row's packed key: packed = packed * radix + (value - low), with radix - 1 for
  * null where there is a bitmap. `is_first` starts from 0 instead of reading `packed`. */
 EXPORT void olapdb_pack(int type, const void *values, const uint8_t *validity, int64_t bit, int64_t rows,

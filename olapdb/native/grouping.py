@@ -152,6 +152,18 @@ def _in_steps(values: ColumnValues, low: int, step: int) -> ColumnValues | None:
     return values_of_numbers(steps) if is_exact else None
 
 
+def write_multiples(values: np.ndarray, step: int, multiples: np.ndarray) -> bool:
+    """Write int64 values, rounded down to multiples of `step`, to `multiples`, int64. Return False where a value is
+    negative or needs more than 32 bits, and for a step of 1: then what is written is void.
+
+    The form in numpy is `functions/datetime/rounding.multiples`."""
+    if step < 2 or values.dtype != np.int64 or not values.flags.c_contiguous:
+        return False
+    inverse = -(-(1 << 64) // step)
+    is_written = kernels().olapdb_multiples(values, len(values), step, inverse, multiples)
+    return bool(is_written)
+
+
 def _packed(digits: Sequence[Digit]) -> np.ndarray:
     """Return for each row the int64 number that its digits make."""
     packed = empty(digits[0].values.rows, np.int64)

@@ -43,6 +43,7 @@ _NUMBERING = (_POINTER, _LONG, _POINTER, _POINTER, _POINTER)
 _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "olapdb_bounds": (_LONG, (*_COLUMN, _LONG, _POINTER)),
     "olapdb_count_steps": (_INT, (_INT, _POINTER, _LONG, _WORD, _WORD, _WORD, _POINTER)),
+    "olapdb_multiples": (_INT, (_POINTER, _LONG, _WORD, _WORD, _POINTER)),
     "olapdb_pack": (None, (*_COLUMN, _LONG, _WORD, _WORD, _INT, _POINTER)),
     "olapdb_number_values": (_LONG, (*_COLUMN, _LONG, _WORD, _WORD, _LONG, *[_POINTER] * 4)),
     "olapdb_number_hashed": (None, (_POINTER, _POINTER, _LONG, _LONG, *_NUMBERING)),

@@ -27,6 +27,7 @@ from olapdb.execute.operators.sort import is_bound
 from olapdb.functions import parse_type, resolve_scalar
 from olapdb.functions.aggregates.registry import resolve_aggregate
 from olapdb.functions.base import Argument, Environment, Groups
+from olapdb.functions.datetime.rounding import multiples
 from olapdb.functions.kernels.columns import true_positions, view
 from olapdb.functions.kernels.hashing import hash_values
 from olapdb.native import selection
@@ -264,6 +265,18 @@ def test_values_that_a_mask_keeps(name: str, rows: int, share: float) -> None:
     assert kept is not None
     expected = np.frombuffer(data, f"V{width}")[3 : 3 + rows][mask.to_numpy(zero_copy_only=False)]
     assert kept.buffers()[1].to_pybytes() == expected.tobytes()
+
+
+@given(
+    st.lists(integers_of(32, signed=False) | integers_of(64, signed=True), max_size=9),
+    st.integers(1, 1 << 31) | st.sampled_from([60, 3_600, 86_400]),
+)
+def test_multiples_of_a_step(values: list[int], step: int) -> None:
+    """Times are rounded down as floor division does, beyond 32 bits and before 1970 too."""
+    # The product of the least numbers wraps around in both forms.
+    given = np.array([max(value, -(1 << 62)) for value in values], np.int64)
+    for numbers in (given, given & 0xFFFF_FFFF, np.repeat(given, 2)[::2]):
+        assert multiples(numbers, step).tolist() == [n // step * step for n in numbers.tolist()]
 
 
 @given(st.data())

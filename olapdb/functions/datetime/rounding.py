@@ -17,6 +17,8 @@ from olapdb.functions.datetime.components import CLOCKS, DATES, date_rule, days_
 from olapdb.functions.datetime.zones import own_zone
 from olapdb.functions.kernels import calendar, columns
 from olapdb.functions.kernels.calendar import DAY
+from olapdb.native.grouping import write_multiples
+from olapdb.native.library import library
 from olapdb.native.memory import empty
 from olapdb.types import DATE, DATE32, DataType, Date, Date32, DateTime, DateTime64, plain
 
@@ -181,9 +183,12 @@ def moved_back(seconds: np.ndarray, wall: np.ndarray, whole: np.ndarray) -> np.n
 
 
 def multiples(values: np.ndarray, step: int) -> np.ndarray:
-    """Round values down to multiples of `step`; int64, in a new array. Works in place there: for 1,000,000 rows that
-    takes 1.4 ms, with one array for each operation 3.4 ms."""
+    """Round values down to multiples of `step`; int64, in a new array. A kernel does it in one pass for values of 32
+    bits without sign. The form in numpy works in place there: for 1,000,000 rows that takes 1.4 ms, with one array for
+    each operation 3.4 ms."""
     whole = empty(len(values), np.int64)
+    if library() is not None and write_multiples(values, step, whole):
+        return whole
     # numpy divides by a constant faster than it takes a remainder
     np.floor_divide(values, step, out=whole)
     np.multiply(whole, step, out=whole)
