@@ -127,8 +127,18 @@ def _keeps_unordered_rows(column: Column) -> bool:
 
 
 def _compare_unordered(left: pa.Array, right: pa.Array) -> np.ndarray:
-    """Return a mask of the lists that differ, whatever the order of their elements. No list is NULL."""
-    lengths = [pc.list_value_length(side).to_numpy(zero_copy_only=False) for side in (left, right)]
+    """Return a mask of the states that differ, whatever the order of the elements of their lists."""
+    if pa.types.is_struct(left.type):
+        differs = np.zeros(len(left), dtype=bool)
+        for field in range(left.type.num_fields):
+            differs |= _compare_unordered(*(pc.struct_field(side, field) for side in (left, right)))
+        return differs
+    if not pa.types.is_list(left.type):
+        return compare_columns(left, right)[0]
+    lengths = [
+        pc.fill_null(pc.list_value_length(side), 0).to_numpy(zero_copy_only=False)
+        for side in (left, right)
+    ]
     differs = lengths[0] != lengths[1]
     compared = np.flatnonzero(~differs)
     elements = [side.take(from_numpy(compared)).flatten() for side in (left, right)]

@@ -102,6 +102,7 @@ def test_a_float_that_a_state_keeps_is_no_other_float_nearby(state: str, argumen
         ("kolmogorovSmirnovTest", "x, z > 1"),
         ("intervalLengthSum", "x, x + z"),
         ("quantileExactWeightedIf", "x, z, z < 9"),
+        ("mannWhitneyUTest", "toNullable(x), z > 1"),
     ],
 )
 def test_rows_that_a_state_keeps_may_have_come_in_any_order(state: str, arguments: str) -> None:
