@@ -78,12 +78,13 @@ def compare_keys(
     for column in table.stored_columns:
         if column.name in keys:
             continue
-        sides = [single_chunk(side.column(column.name)) for side in (left, right)]
+        of_left, of_right = (single_chunk(side.column(column.name)) for side in (left, right))
         if _keeps_unordered_rows(column):
-            differing |= _compare_unordered(*sides)
+            differing |= _compare_unordered(of_left, of_right)
             continue
         differs, largest_here = compare_columns(
-            *sides,
+            of_left,
+            of_right,
             FLOAT_TOLERANCE if _adds_floats(table, column) or column.name in rounded else 0.0,
             None if added is None else single_chunk(added.column(column.name)),
         )
@@ -129,17 +130,18 @@ def _keeps_unordered_rows(column: Column) -> bool:
 def _compare_unordered(left: pa.Array, right: pa.Array) -> np.ndarray:
     """Return a mask of the states that differ, whatever the order of the elements of their lists."""
     if pa.types.is_struct(left.type):
-        differs = np.zeros(len(left), dtype=bool)
-        for field in range(left.type.num_fields):
-            differs |= _compare_unordered(*(pc.struct_field(side, field) for side in (left, right)))
-        return differs
+        of_fields = [
+            _compare_unordered(pc.struct_field(left, at), pc.struct_field(right, at))
+            for at in range(left.type.num_fields)
+        ]
+        return np.logical_or.reduce(of_fields)
     if not pa.types.is_list(left.type):
         return compare_columns(left, right)[0]
     lengths = [
         pc.fill_null(pc.list_value_length(side), 0).to_numpy(zero_copy_only=False)
         for side in (left, right)
     ]
-    differs = lengths[0] != lengths[1]
+    differs = np.not_equal(lengths[0], lengths[1])
     compared = np.flatnonzero(~differs)
     elements = [side.take(from_numpy(compared)).flatten() for side in (left, right)]
     codes = factorise([pa.concat_arrays(elements)], 2 * len(elements[0])).codes
