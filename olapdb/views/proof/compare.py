@@ -134,14 +134,15 @@ def _compare_unordered(left: pa.Array, right: pa.Array) -> np.ndarray:
             _compare_unordered(pc.struct_field(left, at), pc.struct_field(right, at))
             for at in range(left.type.num_fields)
         ]
-        return np.logical_or.reduce(of_fields)
+        any_differs: np.ndarray = np.logical_or.reduce(of_fields)
+        return any_differs
     if not pa.types.is_list(left.type):
         return compare_columns(left, right)[0]
     lengths = [
         pc.fill_null(pc.list_value_length(side), 0).to_numpy(zero_copy_only=False)
         for side in (left, right)
     ]
-    differs = np.not_equal(lengths[0], lengths[1])
+    differs: np.ndarray = np.not_equal(lengths[0], lengths[1])
     compared = np.flatnonzero(~differs)
     elements = [side.take(from_numpy(compared)).flatten() for side in (left, right)]
     codes = factorise([pa.concat_arrays(elements)], 2 * len(elements[0])).codes
