@@ -214,6 +214,11 @@ class Aggregate(ABC):
         return None
 
     @property
+    def keeps_unordered_rows(self) -> bool:
+        """Whether a state is a list of rows, whose order says when they came and changes no result."""
+        return False
+
+    @property
     def skips_nulls(self) -> bool:
         """Whether `state` of one argument skips NULLs while it reads, so that it costs more to drop these rows
         first."""

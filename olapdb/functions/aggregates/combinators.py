@@ -61,6 +61,11 @@ class DividedLikeInner(SharedStateCombinator):
     """A combinator with the states and results of the wrapped aggregate."""
 
     @property
+    def keeps_unordered_rows(self) -> bool:
+        """Whether the inner states are lists of rows, whose order changes no result."""
+        return self.inner.keeps_unordered_rows
+
+    @property
     def division(self) -> Division:
         """Return the division of the inner aggregate."""
         return self.inner.division

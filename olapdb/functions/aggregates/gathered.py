@@ -38,6 +38,11 @@ from olapdb.types import (
 class Gathered(Aggregate):
     """An aggregate of all rows of a group. State: Array(Tuple of the arguments), in row order."""
 
+    @property
+    def keeps_unordered_rows(self) -> bool:
+        """Whether the result is the same for any order of the rows."""
+        return self.merge_class != "ordered"
+
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         """Return each group's rows without NULL, in their order."""
         arguments, groups = group_kernels.drop_null_rows(arguments, groups)

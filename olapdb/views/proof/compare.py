@@ -18,6 +18,8 @@ import pyarrow.compute as pc
 
 from olapdb.compute.batches import single_chunk
 from olapdb.compute.group_codes import factorise
+from olapdb.engine.combine import parameter_values
+from olapdb.functions import resolve_aggregate
 from olapdb.lineage.invalidation import column_texts
 from olapdb.lineage.sorting_key import key_columns
 from olapdb.model.schema import Column, Table
@@ -76,9 +78,13 @@ def compare_keys(
     for column in table.stored_columns:
         if column.name in keys:
             continue
+        of_left, of_right = (single_chunk(side.column(column.name)) for side in (left, right))
+        if _keeps_unordered_rows(column):
+            differing |= _compare_unordered(of_left, of_right)
+            continue
         differs, largest_here = compare_columns(
-            single_chunk(left.column(column.name)),
-            single_chunk(right.column(column.name)),
+            of_left,
+            of_right,
             FLOAT_TOLERANCE if _adds_floats(table, column) or column.name in rounded else 0.0,
             None if added is None else single_chunk(added.column(column.name)),
         )
@@ -110,6 +116,40 @@ def _adds_floats(table: Table, column: Column) -> bool:
     if isinstance(column.type, AggregateFunction | SimpleAggregateFunction):
         return merges_by_adding(column.type)
     return table.engine.name == "SummingMergeTree"
+
+
+def _keeps_unordered_rows(column: Column) -> bool:
+    """Return whether the column has states that are lists of rows, whose order changes no result."""
+    kind = column.type
+    if not isinstance(kind, AggregateFunction):
+        return False
+    parameters = parameter_values(kind.parameters)
+    return resolve_aggregate(kind.function, parameters, kind.arguments).keeps_unordered_rows
+
+
+def _compare_unordered(left: pa.Array, right: pa.Array) -> np.ndarray:
+    """Return a mask of the states that differ, whatever the order of the elements of their lists."""
+    if pa.types.is_struct(left.type):
+        of_fields = [
+            _compare_unordered(pc.struct_field(left, at), pc.struct_field(right, at))
+            for at in range(left.type.num_fields)
+        ]
+        any_differs: np.ndarray = np.logical_or.reduce(of_fields)
+        return any_differs
+    if not pa.types.is_list(left.type):
+        return compare_columns(left, right)[0]
+    lengths = [
+        pc.fill_null(pc.list_value_length(side), 0).to_numpy(zero_copy_only=False)
+        for side in (left, right)
+    ]
+    differs: np.ndarray = np.not_equal(lengths[0], lengths[1])
+    compared = np.flatnonzero(~differs)
+    elements = [side.take(from_numpy(compared)).flatten() for side in (left, right)]
+    codes = factorise([pa.concat_arrays(elements)], 2 * len(elements[0])).codes
+    owners = np.repeat(compared, lengths[0][compared])
+    sorted_codes = [half[np.lexsort((half, owners))] for half in np.split(codes, 2)]
+    differs[owners[sorted_codes[0] != sorted_codes[1]]] = True
+    return differs
 
 
 def _rows_of_keys(table: Table, keys: Sequence[str], rows: pa.Table, others: pa.Table) -> pa.Table:
