@@ -197,14 +197,15 @@ def narrowed(
 def _float_to_decimal(array: pa.Array, target: Decimal) -> pa.Array:
     """Cast floats to decimals, truncated at the scale.
 
+    Like ClickHouse, a Float32 is multiplied as one, which rounds: 999999.9 stays, where its Float64 is less.
     Raises DecimalOverflow if any is not finite or beyond the precision.
     """
-    values = columns.numpy_values(array).astype(np.float64)
+    values = columns.numpy_values(array)
     bad = first_bad(~np.isfinite(values))
     if bad is not None:
         raise conversion_error(DecimalOverflow, array, bad, target, "it is no finite number")
     with np.errstate(over="ignore"):  # an infinity has too many digits too
-        scaled = np.trunc(values * 10.0**target.scale)
+        scaled = np.trunc(values * values.dtype.type(10.0**target.scale)).astype(np.float64)
     bad = first_bad(np.abs(scaled) >= 10.0**target.precision)
     if bad is not None:
         raise conversion_error(DecimalOverflow, array, bad, target, "it has too many digits")

@@ -18,7 +18,7 @@ from olapdb.functions.kernels import calendar
 from olapdb.lineage.sorting_key import key_columns
 from olapdb.model.schema import MaterializedView, Table, View
 from olapdb.model.snapshot import Snapshot
-from olapdb.plan.expressions import AggregateCall, Call, Constant, Expression, LambdaFunction
+from olapdb.plan.expressions import AggregateCall, Call, Cast, Constant, Expression, LambdaFunction
 from olapdb.plan.nodes import ArrayJoin, Node, Plan, Sort, SortKey, Window
 from olapdb.plan.tree import all_aggregate_calls, all_expressions, all_nodes
 from olapdb.sql import nodes as sql
@@ -32,6 +32,7 @@ from olapdb.types import (
     Date32,
     DateTime,
     DateTime64,
+    Decimal,
     Float,
     Interval,
     Map,
@@ -92,6 +93,13 @@ def _mixes_bools(call: Call, zone: str) -> bool:
     values = {"if": given[1:], "multiIf": (*given[1::2], given[-1])}.get(call.name, given)
     return any_part(call.type, (Boolean,)) and not all(
         any_part(value.type, (Boolean,)) for value in values
+    )
+
+
+def _makes_decimals(call: Call | Cast, zone: str) -> bool:
+    """Return whether the call or cast makes Decimals of Float32s."""
+    return any_part(call.type, (Decimal,)) and any(
+        "Float32" in argument.type.name for argument in call.children()
     )
 
 
@@ -158,6 +166,7 @@ _CHANGED: tuple[tuple[int, Concerns, tuple[str, ...]], ...] = (
     (10, _of_types(Date32, DateTime64), tuple(f"toRelative{unit}Num" for unit in _RELATIVE)),
     (10, _of_types(UUID), ("toUInt128OrDefault", "toUInt128OrNull", "toUInt128OrZero")),
     (10, _of_types(UUID), ("accurateCastOrNull", "accurateCastOrDefault")),
+    (10, _makes_decimals, ("toDecimal32", "toDecimal64", "toDecimal128", "toDecimal256")),
     (10, _mixes_bools, ("if", "multiIf", "ifNull", "coalesce", "array", "map", "arrayConcat")),
 )
 """(rules since which a function has other answers, for which calls, functions)."""
@@ -317,6 +326,9 @@ def _changed_calls(
                 concerns(expression, view.zone) for concerns in by_name.get(expression.name, ())
             ):
                 yield expression.name
+        elif isinstance(expression, Cast):
+            if view.judged_by < 10 and _makes_decimals(expression, view.zone):
+                yield "CAST"
         elif isinstance(expression, LambdaFunction) and expression.name in by_name:
             yield expression.name
 

@@ -836,7 +836,7 @@ def test_views_that_sort_arrays_with_null_are_stale_when_the_release_opens_them(
         }
 
 
-def test_views_whose_bools_beside_numbers_changed_are_stale_when_the_release_opens_them(
+def test_views_of_answers_that_changed_with_rules_10_are_stale_when_the_release_opens_them(
     tmp_path: Path,
 ) -> None:
     expressions = {
@@ -845,21 +845,26 @@ def test_views_whose_bools_beside_numbers_changed_are_stale_when_the_release_ope
         "condition": "if(flag, n, 1)",
         "joined": "toUInt8(p.a)",
         "weeks": "toRelativeWeekNum(day)",
+        "narrow": "toDecimal64(x, 1)",
+        "cast": "CAST(x, 'Decimal(9, 1)')",
+        "wide": "toDecimal64(toFloat64(x), 1)",
     }
+    types = dict.fromkeys(("narrow", "cast", "wide"), "Decimal(18, 1)")
     with olapdb.connect(str(tmp_path)) as connection:
         connection.execute(
-            "CREATE TABLE s (k UInt64, flag Bool, n UInt8, p Tuple(a Array(UInt8)), day Date32)"
-            " ENGINE = MergeTree ORDER BY k"
+            "CREATE TABLE s (k UInt64, flag Bool, n UInt8, p Tuple(a Array(UInt8)), day Date32,"
+            " x Float32) ENGINE = MergeTree ORDER BY k"
         )
         for name, expression in expressions.items():
             connection.execute(
-                f"CREATE TABLE {name}_t (k UInt64, n UInt32) ENGINE = MergeTree ORDER BY k"
+                f"CREATE TABLE {name}_t (k UInt64, n {types.get(name, 'UInt32')})"
+                " ENGINE = MergeTree ORDER BY k"
             )
             connection.execute(
                 f"CREATE MATERIALIZED VIEW {name} TO {name}_t AS SELECT k, {expression} AS n FROM s"
                 + (" ARRAY JOIN p.a" if name == "joined" else "")
             )
-        connection.execute("INSERT INTO s VALUES (1, true, 2, tuple([1]), '2024-01-01')")
+        connection.execute("INSERT INTO s VALUES (1, true, 2, tuple([1]), '2024-01-01', 2)")
         catalog = connection.database.services.catalog
         views = [o for o in catalog.snapshot().objects() if isinstance(o, MaterializedView)]
         older = tuple(PutObject(replace(view, judged_by=9)) for view in views)
@@ -868,9 +873,12 @@ def test_views_whose_bools_beside_numbers_changed_are_stale_when_the_release_ope
         assert dict(rows(connection, "SELECT name, verdict FROM system.views")) == {
             "beside": "stale",
             "bools": "covered",
+            "cast": "stale",
             "condition": "covered",
             "joined": "stale",
+            "narrow": "stale",
             "weeks": "stale",
+            "wide": "covered",
         }
 
 
