@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from olapdb import errors
-from olapdb.dbapi.cursor import Cursor, Parameters
+from olapdb.dbapi.cursor import Cursor, Parameters, without_frames
 from olapdb.errors import InterfaceError, NotSupportedError
 from olapdb.lazy import without_collections
 
@@ -113,6 +113,7 @@ class Connection:
         """Run the statement once for each set of parameters, on a new cursor; return the cursor."""
         return self.cursor().executemany(operation, seq_of_parameters)
 
+    @without_frames
     def insert(
         self,
         table: str,
@@ -151,6 +152,7 @@ class Connection:
 
         return Views(self.session)
 
+    @without_frames
     def describe(self, query: str) -> tuple[tuple[str, DataType], ...]:
         """Return the names and types of the query's columns, without running it."""
         return self.session.describe(query)
@@ -160,6 +162,7 @@ class Connection:
         CREATE MATERIALIZED VIEW … REFRESH as SHOW CREATE would show it."""
         return self.session.stored_query(query)
 
+    @without_frames
     def system(self, statement: str, progress: Callable[[Any], None] | None = None) -> Result:
         """Run a slow statement (SYSTEM BACKFILL, REPLAY, RECONCILE VIEW); call `progress` with each
         event."""

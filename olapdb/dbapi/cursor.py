@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import wraps
 from operator import index
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
 import pyarrow as pa
 
 from olapdb.dbapi.rows import UnfetchedRows
 from olapdb.dbapi.types import display_size, precision_and_scale
-from olapdb.errors import BadArguments, InterfaceError, NotSupportedError, ProgrammingError, Warning
+from olapdb.errors import (
+    BadArguments,
+    Error,
+    InterfaceError,
+    InternalError,
+    NotSupportedError,
+    ProgrammingError,
+    Warning,
+)
 from olapdb.functions.edges import python_values
 from olapdb.result import QueryStatistics, Result
 from olapdb.types import DataType, is_nullable
@@ -26,6 +36,27 @@ if TYPE_CHECKING:
 Parameters: TypeAlias = Sequence[object] | Mapping[str, object]
 Row: TypeAlias = tuple[Any, ...]
 Description: TypeAlias = tuple[str, DataType, int | None, None, int | None, int | None, bool]
+
+Given = ParamSpec("Given")
+Answer = TypeVar("Answer")
+
+
+def without_frames(method: Callable[Given, Answer]) -> Callable[Given, Answer]:
+    """Return the method, whose errors show the caller's line in a traceback, and no frame below the method.
+
+    The frames of the engine say nothing about a statement; in a notebook forty of them stood above the message. An
+    InternalError keeps them for its report, and so does every error where OLAPDB_TRACEBACK is `full`."""
+
+    @wraps(method)
+    def called(*args: Given.args, **kwargs: Given.kwargs) -> Answer:
+        try:
+            return method(*args, **kwargs)
+        except Error as error:
+            if isinstance(error, InternalError) or os.environ.get("OLAPDB_TRACEBACK") == "full":
+                raise
+            raise error.with_traceback(None) from error.__cause__
+
+    return called
 
 
 class Cursor:
@@ -46,6 +77,7 @@ class Cursor:
 
     # --- statements
 
+    @without_frames
     def execute(self, operation: str, parameters: Parameters | None = None) -> Cursor:
         """Run the statement, or several separated by `;`, of which the last one's result stays.
 
@@ -58,6 +90,7 @@ class Cursor:
         self._take(result)
         return self
 
+    @without_frames
     def executemany(self, operation: str, seq_of_parameters: Iterable[Parameters]) -> Cursor:
         """Run the statement once for each set of parameters; `INSERT … VALUES (?, ?)` becomes one
         INSERT of all rows."""
@@ -118,10 +151,12 @@ class Cursor:
         pairs = zip(columns, self._result.types, strict=True)
         return tuple(python_values(column, data_type, zone)[0] for column, data_type in pairs)
 
+    @without_frames
     def fetchone(self) -> Row | None:
         """Return the next row. None if there are no more."""
         return next(self._rows_expected(), None)
 
+    @without_frames
     def fetchmany(self, size: int | None = None) -> list[Row]:
         """Return the next `size` rows (default: `arraysize`); fewer at the end. Raises
         BadArguments for anything but an integer from 0 on."""
@@ -131,6 +166,7 @@ class Cursor:
             raise BadArguments(f"fetchmany() takes a number of rows from 0 on, not {given!r}.")
         return self._rows_expected().take(min(count, sys.maxsize))
 
+    @without_frames
     def fetchall(self) -> list[Row]:
         """Return all remaining rows."""
         return self._rows_expected().take()
@@ -143,6 +179,7 @@ class Cursor:
 
     # --- Arrow
 
+    @without_frames
     def fetch_arrow_table(self) -> pa.Table:
         """Return all remaining rows; an Enum is a string. Fields carry their ClickHouse type in the
         metadata."""
@@ -166,6 +203,7 @@ class Cursor:
 
     # --- text
 
+    @without_frames
     def fetch_text(self, output_format: str = "") -> bytes:
         """Return all remaining rows in a format of ClickHouse (`CSVWithNames`, `Pretty`, …): the
         one that is given, else the statement's FORMAT, else TabSeparated.

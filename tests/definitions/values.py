@@ -66,8 +66,8 @@ def day(number: int) -> date | None:
     return date(1970, 1, 1) + timedelta(days=days) if 0 <= days <= _DAYS_MAX else None
 
 
-def same(due: Any, there: Any, kind: str) -> bool:
-    """Return whether the values are equal; floats within the precision of their type."""
+def same(due: Any, there: Any, kind: str, *, exact: bool = False) -> bool:
+    """Return whether the values are equal; floats within the precision of their type, unless `exact`."""
     if due is None or there is None:
         return due is None and there is None
     if isinstance(due, bool | int | float | Decimal) and isinstance(
@@ -82,6 +82,8 @@ def same(due: Any, there: Any, kind: str) -> bool:
             return math.isnan(a) and math.isnan(b)
         if not isinstance(there, float):
             return False  # the target lost a fraction
+        if exact and "Float32" not in kind:
+            return False
         tolerance = 1e-5 if "Float32" in kind else 1e-8
         return abs(a - b) <= tolerance * max(1.0, abs(a), abs(b))
     if isinstance(there, date) and not isinstance(there, datetime) and isinstance(due, datetime):
@@ -99,7 +101,11 @@ def same(due: Any, there: Any, kind: str) -> bool:
     if isinstance(there, str) != isinstance(due, str):
         return str(due) == str(there)
     if isinstance(due, list | tuple) and isinstance(there, list | tuple):
-        return len(due) == len(there) and all(same(a, b, kind) for a, b in zip(due, there))
+        return len(due) == len(there) and all(
+            same(a, b, kind, exact=exact) for a, b in zip(due, there)
+        )
     if isinstance(due, dict) and isinstance(there, dict):
-        return due.keys() == there.keys() and all(same(due[k], there[k], kind) for k in due)
+        return due.keys() == there.keys() and all(
+            same(due[k], there[k], kind, exact=exact) for k in due
+        )
     return bool(due == there)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 
 import olapdb
 from olapdb.dbapi.connection import Connection
+from olapdb.dbapi.cursor import without_frames
 
 pytestmark = [
     pytest.mark.warehouse(
@@ -161,3 +164,38 @@ def test_an_unknown_column_lists_those_of_the_table(connection: Connection) -> N
     with pytest.raises(olapdb.errors.UnknownIdentifier) as raised:
         connection.execute("SELECT xyzzy FROM t")
     assert raised.value.hint == "There are: id, name, v."
+
+
+@pytest.mark.parametrize(
+    ("call", "frames"),
+    [
+        (lambda c: c.execute("SELECT nme FROM system.one"), 4),
+        (lambda c: c.cursor().execute("SELEC 1"), 3),
+        (lambda c: c.executemany("INSERT INTO nothing VALUES (?)", [(1,)]), 4),
+        (lambda c: c.execute("SELECT throwIf(number = 3) FROM numbers(5)").fetchall(), 4),
+        (lambda c: c.insert("nothing", {"a": [1]}), 3),
+        (lambda c: c.describe("SELECT nme"), 3),
+    ],
+)
+def test_a_traceback_shows_the_callers_line_and_no_frame_of_the_engine(
+    call: Callable[[Connection], object], frames: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with olapdb.connect() as connection:
+        monkeypatch.delenv("OLAPDB_TRACEBACK")
+        with pytest.raises(olapdb.Error) as short:
+            call(connection)
+        monkeypatch.setenv("OLAPDB_TRACEBACK", "full")
+        with pytest.raises(olapdb.Error) as full:
+            call(connection)
+    assert len(traceback.extract_tb(short.value.__traceback__)) <= frames
+    assert len(traceback.extract_tb(full.value.__traceback__)) > frames
+
+
+def test_an_internal_error_keeps_its_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise olapdb.InternalError("a bug")
+
+    monkeypatch.delenv("OLAPDB_TRACEBACK")
+    with pytest.raises(olapdb.InternalError) as caught:
+        without_frames(fail)()
+    assert [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)][-1] == "fail"
