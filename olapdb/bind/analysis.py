@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from olapdb.bind.contracts import in_reading_order
-from olapdb.bind.names import bare_function
+from olapdb.bind.names import bare_function, name_of_set, with_set
 from olapdb.bind.qualify import qualify
 from olapdb.bind.syntax import children, rewrite, rewrite_children, walk
 from olapdb.functions import registry
@@ -133,8 +133,11 @@ def _tables(node: sql.Node, common: frozenset[str]) -> Iterator[sql.TableName]:
         case sql.TableReference(table=table):
             if table.database is not None or table.name not in common:
                 yield table
-        case sql.In(right=sql.Identifier(parts=(database, name)) as right):
-            yield from _tables(node.left, common)
+        case sql.In() | sql.Function() if (
+            right := name_of_set(node, bare=True)
+        ) is not None and len(right.parts) == 2:
+            database, name = right.parts
+            yield from _tables(node.left if isinstance(node, sql.In) else node.arguments[0], common)
             yield sql.TableName(name, database, position=right.position)
         case sql.TableFunction() if (reference := dictionary_table(node)) is not None:
             yield reference.table
@@ -223,12 +226,10 @@ def rename_tables(query: sql.Query, renamed: Mapping[Name, Name]) -> sql.Query:
                 needs_alias = node.alias is None and new[1] != table.name
                 alias = table.name if needs_alias and table.name in qualifiers else node.alias
                 return rewrite_children(replace(node, table=moved, alias=alias), change)
-            case sql.In(right=sql.Identifier(parts=(database, name)) as right) if (
-                database,
-                name,
-            ) in renamed:
-                left = rewrite(node.left, change)
-                return replace(node, left=left, right=replace(right, parts=renamed[database, name]))
+            case sql.In() | sql.Function() if (
+                right := name_of_set(node, bare=True)
+            ) is not None and right.parts in renamed:
+                return with_set(node, replace(right, parts=renamed[right.parts]), change)
             case sql.TableFunction() if (view := called_name(node)) is not None and (
                 new := _new_name(view, renamed)
             ) is not None:

@@ -14,7 +14,7 @@ from dataclasses import field, replace
 from typing import Protocol
 
 from olapdb import errors
-from olapdb.bind.names import NameAllocator
+from olapdb.bind.names import NameAllocator, name_of_set
 from olapdb.bind.relation import Relation
 from olapdb.bind.scope import BindScope, LambdaScopes
 from olapdb.bind.syntax import children, walk
@@ -250,7 +250,9 @@ def _names_read(node: sql.Node) -> set[str]:
     match node:
         case sql.TableReference(table=sql.TableName(name=name, database=None)):
             names.add(name)
-        case sql.In() if (right := name_of_set(node)) is not None and len(right.parts) == 1:
+        case sql.In() | sql.Function() if (right := name_of_set(node)) is not None and len(
+            right.parts
+        ) == 1:
             names.update(right.parts)
         case sql.Select() | sql.SetOperation():
             own = {item.name for item in node.with_items if item.query is not None}
@@ -258,15 +260,6 @@ def _names_read(node: sql.Node) -> set[str]:
         itself = {child.name} if isinstance(child, sql.WithItem) else set()
         names |= _names_read(child) - (own - itself)
     return names
-
-
-def name_of_set(node: sql.In) -> sql.Identifier | None:
-    """Return the name that is all that stands right of IN, in parentheses or not: a column's or a table's. None for
-    other sets."""
-    right = node.right
-    if isinstance(right, sql.TupleLiteral) and len(right.elements) == 1:
-        right = right.elements[0]
-    return right if isinstance(right, sql.Identifier) else None
 
 
 def reads_table(query: sql.Query, name: str) -> bool:

@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from olapdb import functions, types
 from olapdb.bind import constants
-from olapdb.bind.contracts import Binder, name_of_set
+from olapdb.bind.contracts import Binder
 from olapdb.bind.correlations import correlated
+from olapdb.bind.names import name_of_set
 from olapdb.bind.subqueries import with_types
 from olapdb.errors import (
     Error,

@@ -8,8 +8,9 @@ from functools import cache
 
 from olapdb.bind.aliases import aliases_of
 from olapdb.bind.called_views import called_view
-from olapdb.bind.contracts import BindContext, in_reading_order, name_of_set
+from olapdb.bind.contracts import BindContext, in_reading_order
 from olapdb.bind.expressions import ExpressionBinder
+from olapdb.bind.names import name_of_set, with_set
 from olapdb.bind.query import StatementBinder
 from olapdb.bind.relation import Relation
 from olapdb.bind.result_names import result_name
@@ -25,7 +26,7 @@ from olapdb.sql.merge_tables import merged_tables
 from olapdb.sql.view_parameters import called_name
 
 _Change = Callable[[sql.Node], sql.Node | None]
-_IsColumn = Callable[[sql.In, sql.Identifier], bool]
+_IsColumn = Callable[[sql.In | sql.Function, sql.Identifier], bool]
 """Whether a name right of IN is a column, an alias or a lambda's argument of the SELECT, and not a table."""
 
 
@@ -130,10 +131,10 @@ class _Qualifier:
                     return self.query(node, context)
                 case sql.TableReference():
                     return self._table(node, context)
-                case sql.In() if (
+                case sql.In() | sql.Function() if (
                     table := self._table_of_set(node, context, is_column)
                 ) is not None:
-                    return replace(node, left=rewrite(node.left, change), right=table)
+                    return with_set(node, table, change)
                 case sql.TableFunction() if (reference := dictionary_table(node)) is not None:
                     database = reference.table.database or context.database
                     named_table = replace(reference.table, database=database)
@@ -178,18 +179,18 @@ class _Qualifier:
             relation: Relation = bind_source(self.queries, select.source, inner)
             return ExpressionBinder(self.queries, relation, inner, aliases_of(select))
 
-        def is_column(node: sql.In, name: sql.Identifier) -> bool:
+        def is_column(node: sql.In | sql.Function, name: sql.Identifier) -> bool:
             """Return whether the name right of IN means something else than a table in this SELECT."""
             if name.parts[0] in arguments:
                 return True
             if not self.stars:
-                return node.right is not name
+                return name_of_set(node, bare=True) is None
             return binder().lookup(name.parts, name) is not None
 
         return is_column
 
     def _table_of_set(
-        self, node: sql.In, context: BindContext, is_column: _IsColumn
+        self, node: sql.In | sql.Function, context: BindContext, is_column: _IsColumn
     ) -> sql.Identifier | None:
         """Return the name of the stored table or view that is all that stands right of IN, with its database; None
         for another set, as a WITH name or a column."""

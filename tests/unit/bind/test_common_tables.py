@@ -52,15 +52,16 @@ def test_a_view_keeps_a_constant_that_reads_a_query(connection: Connection) -> N
     assert connection.execute("SELECT * FROM v").fetchall() == [(9, 10)]
 
 
-def test_a_view_keeps_the_table_of_a_set_in_parentheses(connection: Connection) -> None:
-    connection.execute("CREATE VIEW v AS SELECT id FROM staff WHERE id IN (pool)")
+@pytest.mark.parametrize("condition", ["id IN (pool)", "in(id, pool)", "NOT notNullIn(id, pool)"])
+def test_a_view_keeps_the_table_of_a_set(connection: Connection, condition: str) -> None:
+    connection.execute(f"CREATE VIEW v AS SELECT id FROM staff WHERE {condition}")
     connection.execute("CREATE TABLE target (id Int32) ENGINE = MergeTree ORDER BY id")
     connection.execute(
-        "CREATE MATERIALIZED VIEW m TO target AS SELECT id FROM staff WHERE id IN (pool)"
+        f"CREATE MATERIALIZED VIEW m TO target AS SELECT id FROM staff WHERE {condition}"
     )
     shown = connection.execute("SELECT as_select FROM system.views WHERE name = 'm'").fetchone()
     assert shown is not None
-    assert "IN default.pool" in shown[0]
+    assert "default.pool" in shown[0]
     connection.execute("INSERT INTO pool VALUES (2)")
     connection.execute("RENAME TABLE pool TO crew")
     connection.execute("CREATE DATABASE other")
@@ -75,6 +76,7 @@ def test_a_view_keeps_the_table_of_a_set_in_parentheses(connection: Connection) 
     [
         "SELECT id, 70 AS pool FROM staff WHERE id IN (pool)",
         "SELECT id, [70] AS pool FROM staff WHERE id IN pool",
+        "SELECT id, [70] AS pool FROM staff WHERE in(id, pool)",
         "SELECT id FROM (SELECT id, 70 AS pool FROM staff) AS s WHERE id IN (s.pool)",
         "SELECT id FROM staff WHERE arrayExists(pool -> id IN (pool), [70])",
     ],
