@@ -133,12 +133,9 @@ def _tables(node: sql.Node, common: frozenset[str]) -> Iterator[sql.TableName]:
         case sql.TableReference(table=table):
             if table.database is not None or table.name not in common:
                 yield table
-        case sql.In() | sql.Function() if (
-            right := name_of_set(node, bare=True)
-        ) is not None and len(right.parts) == 2:
-            database, name = right.parts
+        case sql.In() | sql.Function() if (table_of_set := _table_of_set(node)) is not None:
             yield from _tables(node.left if isinstance(node, sql.In) else node.arguments[0], common)
-            yield sql.TableName(name, database, position=right.position)
+            yield table_of_set
         case sql.TableFunction() if (reference := dictionary_table(node)) is not None:
             yield reference.table
         case sql.TableFunction() if (view := called_name(node)) is not None:
@@ -161,6 +158,15 @@ def _tables(node: sql.Node, common: frozenset[str]) -> Iterator[sql.TableName]:
         case _:
             for child in children(node):
                 yield from _tables(child, common)
+
+
+def _table_of_set(node: sql.In | sql.Function) -> sql.TableName | None:
+    """Return the table whose rows are the set of IN or in(x, set), which is written with its database; None for other
+    sets."""
+    name = name_of_set(node, bare=True)
+    if name is None or len(name.parts) != 2:
+        return None
+    return sql.TableName(name.parts[1], name.parts[0], position=name.position)
 
 
 def source_of(query: sql.Query) -> sql.TableName | None:
@@ -226,10 +232,10 @@ def rename_tables(query: sql.Query, renamed: Mapping[Name, Name]) -> sql.Query:
                 needs_alias = node.alias is None and new[1] != table.name
                 alias = table.name if needs_alias and table.name in qualifiers else node.alias
                 return rewrite_children(replace(node, table=moved, alias=alias), change)
-            case sql.In() | sql.Function() if (
-                right := name_of_set(node, bare=True)
-            ) is not None and right.parts in renamed:
-                return with_set(node, replace(right, parts=renamed[right.parts]), change)
+            case sql.In() | sql.Function() if (table := _table_of_set(node)) is not None and (
+                new := _new_name(table, renamed)
+            ) is not None:
+                return with_set(node, sql.Identifier(new, position=table.position), change)
             case sql.TableFunction() if (view := called_name(node)) is not None and (
                 new := _new_name(view, renamed)
             ) is not None:

@@ -285,8 +285,10 @@ def _changed_clauses(plan: Plan, target: object) -> Iterator[str]:
     expressions = list(all_expressions(plan.root))
     if any(map(_joins_a_part, nodes)):
         yield "ARRAY JOIN"
-    if any(isinstance(e, InValues) and any_part(e.argument.type, (Array,)) for e in expressions):
-        yield "IN"  # an array of other numbers was equal where these wrapped to it
+    if any(
+        isinstance(e, InValues) and any_part(e.argument.type, (Array, Map)) for e in expressions
+    ):
+        yield "IN"  # an array or map of other numbers was equal where these wrapped to it
     if any(isinstance(n, Union | SetDifference) for n in nodes) and any(
         isinstance(e, Cast) and isinstance(plain(e.type), Boolean) for e in expressions
     ):
