@@ -232,10 +232,10 @@ def rename_tables(query: sql.Query, renamed: Mapping[Name, Name]) -> sql.Query:
                 needs_alias = node.alias is None and new[1] != table.name
                 alias = table.name if needs_alias and table.name in qualifiers else node.alias
                 return rewrite_children(replace(node, table=moved, alias=alias), change)
-            case sql.In() | sql.Function() if (table := _table_of_set(node)) is not None and (
-                new := _new_name(table, renamed)
+            case sql.In() | sql.Function() if (named := _table_of_set(node)) is not None and (
+                new := _new_name(named, renamed)
             ) is not None:
-                return with_set(node, sql.Identifier(new, position=table.position), change)
+                return with_set(node, sql.Identifier(new, position=named.position), change)
             case sql.TableFunction() if (view := called_name(node)) is not None and (
                 new := _new_name(view, renamed)
             ) is not None:
