@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from olapdb.errors import Error
 
+_OTHER_BLANKS = re.compile(r"[^\S ]")
+"""Tabs, and blanks that would end the line."""
 _WIDTH_MAX = 120
 """Characters of a line that are shown: lines of generated SQL may have thousands."""
 
@@ -15,12 +19,12 @@ def with_line(error: Error, sql: str, lines_above: int = 0) -> str:
     `lines_above` is the number of lines that dbt has put above the statement: lines are counted without them, as in the
     file below target/run."""
     text, position = str(error), error.position
-    lines = sql.splitlines()
+    lines = sql.split("\n")  # as positions count them: splitlines() knows other ends of lines
     if position is None or not lines_above < position.line <= len(lines):
         return text
     number = position.line - lines_above
     text = text.replace(f"(at {position})", f"(at line {number}, column {position.column})", 1)
-    line = lines[position.line - 1].replace("\t", " ")
+    line = _OTHER_BLANKS.sub(" ", lines[position.line - 1].rstrip("\r"))
     hidden = max(position.column - _WIDTH_MAX // 2, 0) if len(line) > _WIDTH_MAX else 0
     place = f"line {number} | "
     caret = " " * (len(place) + position.column - 1 - hidden) + "^"

@@ -6,6 +6,7 @@ All connections of a process to one folder share one `Database`; releasing the l
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -240,10 +241,14 @@ def _apply_ttl(origin: CommitOrigin, table_id: str) -> None:
     ttl.apply_ttl(origin, table_id)
 
 
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+"""How a URL begins, also one that pathlib made a path of."""
+
+
 def _real_path(location: str) -> str:
     """Return the absolute path of a folder. Raise CannotOpenWarehouse for one that no folder can have, and for a
     URL, which would be a folder named like its scheme."""
-    if "://" in location:
+    if _URL.match(location):
         raise CannotOpenWarehouse(
             f"{location!r} is a URL; a warehouse is a folder of this machine.",
             hint="Give its path: olapdb.connect('warehouse/'). A URL 'olapdb:///warehouse' is for "

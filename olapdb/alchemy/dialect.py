@@ -36,6 +36,7 @@ from olapdb.alchemy.type_compiler import (
     OlapTypeCompiler,
 )
 from olapdb.alchemy.types import sqlalchemy_type
+from olapdb.config import SESSION_SETTINGS
 from olapdb.database import MEMORY
 from olapdb.sql.literals import quote_name
 
@@ -157,7 +158,7 @@ class OlapDialect(DefaultDialect):
                 arguments[name] = convert(name, options.pop(name))
         for name in options:
             close = difflib.get_close_matches(name, _ARGUMENTS, n=1, cutoff=0.8)
-            if close:
+            if close and name not in SESSION_SETTINGS:
                 raise exc.ArgumentError(
                     f"The URL's {name} means nothing. Maybe you meant {close[0]}."
                 )

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from olapdb.bind.contracts import in_reading_order
-from olapdb.bind.names import bare_function
+from olapdb.bind.names import bare_function, name_of_set, with_set
 from olapdb.bind.qualify import qualify
 from olapdb.bind.syntax import children, rewrite, rewrite_children, walk
 from olapdb.functions import registry
@@ -133,9 +133,9 @@ def _tables(node: sql.Node, common: frozenset[str]) -> Iterator[sql.TableName]:
         case sql.TableReference(table=table):
             if table.database is not None or table.name not in common:
                 yield table
-        case sql.In(right=sql.Identifier(parts=(database, name)) as right):
-            yield from _tables(node.left, common)
-            yield sql.TableName(name, database, position=right.position)
+        case sql.In() | sql.Function() if (table_of_set := _table_of_set(node)) is not None:
+            yield from _tables(node.left if isinstance(node, sql.In) else node.arguments[0], common)
+            yield table_of_set
         case sql.TableFunction() if (reference := dictionary_table(node)) is not None:
             yield reference.table
         case sql.TableFunction() if (view := called_name(node)) is not None:
@@ -158,6 +158,15 @@ def _tables(node: sql.Node, common: frozenset[str]) -> Iterator[sql.TableName]:
         case _:
             for child in children(node):
                 yield from _tables(child, common)
+
+
+def _table_of_set(node: sql.In | sql.Function) -> sql.TableName | None:
+    """Return the table whose rows are the set of IN or in(x, set), which is written with its database; None for other
+    sets."""
+    name = name_of_set(node, bare=True)
+    if name is None or len(name.parts) != 2:
+        return None
+    return sql.TableName(name.parts[1], name.parts[0], position=name.position)
 
 
 def source_of(query: sql.Query) -> sql.TableName | None:
@@ -223,12 +232,10 @@ def rename_tables(query: sql.Query, renamed: Mapping[Name, Name]) -> sql.Query:
                 needs_alias = node.alias is None and new[1] != table.name
                 alias = table.name if needs_alias and table.name in qualifiers else node.alias
                 return rewrite_children(replace(node, table=moved, alias=alias), change)
-            case sql.In(right=sql.Identifier(parts=(database, name)) as right) if (
-                database,
-                name,
-            ) in renamed:
-                left = rewrite(node.left, change)
-                return replace(node, left=left, right=replace(right, parts=renamed[database, name]))
+            case sql.In() | sql.Function() if (named := _table_of_set(node)) is not None and (
+                new := _new_name(named, renamed)
+            ) is not None:
+                return with_set(node, sql.Identifier(new, position=named.position), change)
             case sql.TableFunction() if (view := called_name(node)) is not None and (
                 new := _new_name(view, renamed)
             ) is not None:

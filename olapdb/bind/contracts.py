@@ -14,10 +14,10 @@ from dataclasses import field, replace
 from typing import Protocol
 
 from olapdb import errors
-from olapdb.bind.names import NameAllocator
+from olapdb.bind.names import NameAllocator, name_of_set
 from olapdb.bind.relation import Relation
 from olapdb.bind.scope import BindScope, LambdaScopes
-from olapdb.bind.syntax import walk
+from olapdb.bind.syntax import children, walk
 from olapdb.config import Settings, SettingValue
 from olapdb.functions.base import Environment
 from olapdb.plan import nodes as plan
@@ -243,15 +243,22 @@ def in_reading_order(items: Sequence[sql.WithItem]) -> list[sql.WithItem]:
     return ordered
 
 
-def _names_read(item: sql.WithItem) -> set[str]:
-    """Return the names without a database that FROM and IN of an item read."""
+def _names_read(node: sql.Node) -> set[str]:
+    """Return the names without a database that FROM and IN of a node read, without those of its own WITH clauses."""
     names: set[str] = set()
-    for node in walk(item):
-        match node:
-            case sql.TableReference(table=sql.TableName(name=name, database=None)):
-                names.add(name)
-            case sql.In(right=sql.Identifier(parts=(name,))):
-                names.add(name)
+    own: set[str] = set()
+    match node:
+        case sql.TableReference(table=sql.TableName(name=name, database=None)):
+            names.add(name)
+        case sql.In() | sql.Function() if (right := name_of_set(node)) is not None and len(
+            right.parts
+        ) == 1:
+            names.update(right.parts)
+        case sql.Select() | sql.SetOperation():
+            own = {item.name for item in node.with_items if item.query is not None}
+    for child in children(node):
+        itself = {child.name} if isinstance(child, sql.WithItem) else set()
+        names |= _names_read(child) - (own - itself)
     return names
 
 

@@ -12,6 +12,7 @@ from olapdb import functions, types
 from olapdb.bind import constants
 from olapdb.bind.contracts import Binder
 from olapdb.bind.correlations import correlated
+from olapdb.bind.names import name_of_set
 from olapdb.bind.subqueries import with_types
 from olapdb.errors import (
     Error,
@@ -59,7 +60,7 @@ def bind_in(binder: Binder, node: sql.In) -> Expression:
             hint="Take values of one type: j.path.:Int64 IN (…).",
             position=node.position,
         )
-    query = _query_of(binder, node.right)
+    query = _query_of(binder, node)
     nulls = binder.context.flag("transform_null_in")
     if query is not None:
         with _named_by(node.right):
@@ -91,15 +92,14 @@ def _named_by(right: sql.Expression) -> Iterator[None]:
         raise UnknownIdentifier(error.message, hint=error.hint, position=error.position) from None
 
 
-def _query_of(binder: Binder, right: sql.Expression) -> sql.Query | None:
+def _query_of(binder: Binder, node: sql.In) -> sql.Query | None:
     """Return the query on the right of IN, None where there is a list.
 
     It is `(SELECT …)`, or `SELECT * FROM t` for the name of a table, in parentheses or not."""
-    if isinstance(right, sql.Subquery):
-        return right.query
-    if isinstance(right, sql.TupleLiteral) and len(right.elements) == 1:
-        right = right.elements[0]
-    if not isinstance(right, sql.Identifier) or len(right.parts) > 2:
+    if isinstance(node.right, sql.Subquery):
+        return node.right.query
+    right = name_of_set(node)
+    if right is None or len(right.parts) > 2:
         return None
     if binder.lookup(right.parts, right) is not None:
         return None

@@ -15,7 +15,14 @@ from olapdb.errors import (
     UnknownElementOfEnum,
 )
 from olapdb.functions.base import Environment
-from olapdb.functions.kernels.columns import from_scalars, lists_from, single, structs_from, text
+from olapdb.functions.kernels.columns import (
+    from_scalars,
+    lists_from,
+    maps_from,
+    single,
+    structs_from,
+    text,
+)
 from olapdb.plan.expressions import Constant
 
 
@@ -35,16 +42,21 @@ def key_of(value: pa.Scalar) -> object:
 
 
 def element_as(
-    element: Constant, target: types.DataType, environment: Environment
+    element: Constant, target: types.DataType, environment: Environment, *, inner: bool = False
 ) -> pa.Scalar | None:
-    """Return the element as the argument's type, None where no value of that type equals it.
+    """Return the element as the argument's type, None where no value of that type equals it. A tuple with a NULL
+    equals none, but as an `inner` value, of an array, a map or a tuple, it may.
 
     Raises TypeMismatch for types that cannot be compared, DataError for unparsable text."""
     source = types.plain(element.type)
+    if source == target and isinstance(target, types.Array | types.Map):
+        return element.value
     if isinstance(target, types.Tuple) and isinstance(source, types.Tuple):
-        return _convert_tuple(element, source, target, environment)
+        return _convert_tuple(element, source, target, environment, inner)
     if isinstance(target, types.Array) and isinstance(source, types.Array):
         return _convert_array(element, source, target, environment)
+    if isinstance(target, types.Map) and isinstance(source, types.Map):
+        return _convert_map(element, source, target, environment)
     if isinstance(source, types.Nothing) or isinstance(target, types.Nothing):
         return None
     if isinstance(source, types.Tuple) and types.is_number(target):
@@ -86,9 +98,14 @@ def element_as(
 
 
 def _convert_tuple(
-    element: Constant, source: types.Tuple, target: types.Tuple, environment: Environment
+    element: Constant,
+    source: types.Tuple,
+    target: types.Tuple,
+    environment: Environment,
+    inner: bool,
 ) -> pa.Scalar | None:
-    """Return a constant tuple as the left side's type, None if an element is NULL or no match.
+    """Return a constant tuple as the left side's type, None if an element is no match, or is NULL outside of an `inner`
+    tuple.
 
     Raises IncorrectElementOfSet for tuples of different lengths, TypeMismatch where the left side's
     has one element."""
@@ -101,10 +118,13 @@ def _convert_tuple(
     for part, part_type, target_type in zip(
         element.value.values(), source.elements, target.elements, strict=True
     ):
+        plain_type = types.plain(target_type)
+        if inner and not part.is_valid and types.is_nullable(target_type):
+            parts.append(pa.nulls(1, plain_type.arrow))
+            continue
         if not part.is_valid:
             return None
-        plain_type = types.plain(target_type)
-        converted = element_as(Constant(part_type, part), plain_type, environment)
+        converted = element_as(Constant(part_type, part), plain_type, environment, inner=True)
         if converted is None:
             return None
         parts.append(from_scalars([converted], plain_type.arrow))
@@ -115,19 +135,41 @@ def _convert_array(
     element: Constant, source: types.Array, target: types.Array, environment: Environment
 ) -> pa.Scalar | None:
     """Return a constant array as the left side's type, None if no array of that type equals it."""
+    values = _convert_values(element.value.values, source.inner, target.inner, environment)
+    return None if values is None else lists_from(np.array([0, len(values)]), values)[0]
+
+
+def _convert_map(
+    element: Constant, source: types.Map, target: types.Map, environment: Environment
+) -> pa.Scalar | None:
+    """Return a constant map as the left side's type, None if no map of that type equals it."""
+    entries = element.value.values
+    keys, values = (
+        _convert_values(entries.field(at), given, wanted, environment)
+        for at, (given, wanted) in enumerate(
+            ((source.key, target.key), (source.value, target.value))
+        )
+    )
+    if keys is None or values is None:
+        return None
+    return maps_from(np.array([0, len(keys)]), keys, values, target.arrow)[0]
+
+
+def _convert_values(
+    values: pa.Array, source: types.DataType, target: types.DataType, environment: Environment
+) -> pa.Array | None:
+    """Return the values of an array or a map as another type, None if one of them equals no value of that type."""
     parts: list[pa.Scalar] = []
-    for part in element.value.values:
+    for part in values:
         if part.is_valid:
-            converted = element_as(
-                Constant(source.inner, part), types.plain(target.inner), environment
-            )
+            plain_target = types.plain(target)
+            converted = element_as(Constant(source, part), plain_target, environment, inner=True)
         else:
-            converted = part if types.is_nullable(target.inner) else None
+            converted = part if types.is_nullable(target) else None
         if converted is None:
             return None
         parts.append(converted)
-    values = from_scalars(parts, target.inner.arrow)
-    return lists_from(np.array([0, len(parts)]), values)[0]
+    return from_scalars(parts, target.arrow)
 
 
 def _equal_numbers(element: Constant, converted: Constant) -> bool:

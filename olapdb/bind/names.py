@@ -1,12 +1,15 @@
-"""Unique column names within a plan, suggestions for unknown names, positions of errors."""
+"""Unique column names within a plan, suggestions for unknown names, positions of errors, names of sets."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
+from olapdb.bind.syntax import rewrite
 from olapdb.errors import Error, Position
+from olapdb.sql import nodes as sql
 
 
 class NameAllocator:
@@ -67,3 +70,32 @@ def bare_function(name: str) -> str | None:
     """Return the function that a name without parentheses means, as CURRENT_DATE; None for most
     names. Columns and aliases of that name come first."""
     return _BARE_FUNCTIONS.get(name.lower())
+
+
+SET_FUNCTIONS = frozenset(("in", "notIn", "globalIn", "globalNotIn"))
+"""Functions of a value and a set, as IN is."""
+NULL_SET_FUNCTIONS = frozenset(("nullIn", "notNullIn", "globalNullIn", "globalNotNullIn"))
+"""Functions like IN for which NULL is no NULL but not in the set."""
+
+
+def name_of_set(node: sql.In | sql.Function, *, bare: bool = False) -> sql.Identifier | None:
+    """Return the name that is all that stands right of IN, or is the set of in(x, set): a column's or a table's. None
+    for other sets and functions. It may be in parentheses, unless it is to be `bare`."""
+    if isinstance(node, sql.In):
+        right = node.right
+    elif node.name in SET_FUNCTIONS | NULL_SET_FUNCTIONS and len(node.arguments) == 2:
+        right = node.arguments[1]
+    else:
+        return None
+    if isinstance(right, sql.TupleLiteral) and len(right.elements) == 1 and not bare:
+        right = right.elements[0]
+    return right if isinstance(right, sql.Identifier) else None
+
+
+def with_set(
+    node: sql.In | sql.Function, name: sql.Identifier, change: Callable[[sql.Node], sql.Node | None]
+) -> sql.In | sql.Function:
+    """Return the node with another name for its set, and its left side rewritten by `change`."""
+    if isinstance(node, sql.In):
+        return replace(node, left=rewrite(node.left, change), right=name)
+    return replace(node, arguments=(rewrite(node.arguments[0], change), name))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set, Sized
 from typing import TYPE_CHECKING, Any
 
 from olapdb.bind.syntax import walk
@@ -27,21 +27,27 @@ def positional_count(statements: Iterable[sql.Statement]) -> int:
 def parameter_sets(sets: Iterable[Parameters], count: int) -> list[Any]:
     """Return the sets of parameters of executemany() as a list; None is a set without any.
 
-    Raises BadArguments for a frame, whose rows iteration does not give, for a set that is no sequence and no mapping,
-    such as the 1 of `[1, 2]`, and for a sequence of more than `count` values; UnknownQueryParameter for fewer."""
+    Raises BadArguments for a frame, whose rows iteration does not give, for what is no list at all, for a set that is no
+    sequence and no mapping, such as the 1 of `[1, 2]`, and for a sequence of more than `count` values;
+    UnknownQueryParameter for fewer."""
     if hasattr(sets, "__dataframe__") or hasattr(sets, "__arrow_c_stream__"):
         raise BadArguments(
             f"executemany() takes rows, not a {type(sets).__name__}.",
             hint="Use connection.insert('table', data), which is also faster.",
         )
+    if not isinstance(sets, Iterable):
+        raise BadArguments(
+            f"executemany() takes rows, not an object of the class {type(sets).__name__}.",
+            hint=_ROWS,
+        )
     whole: list[Any] = [() if one is None else one for one in sets]
     for number, one in enumerate(whole, 1):
         if isinstance(one, Mapping):
             continue
-        if isinstance(one, str | bytes) or not hasattr(one, "__len__") or isinstance(one, Set):
+        if isinstance(one, str | bytes | Set) or not _has_length(one):
             raise BadArguments(
                 f"Set {number} of the parameters is of the class {type(one).__name__}: {one!r:.80}.",
-                hint="executemany() takes a list of rows: [(1,), (2,)], or [{'name': 1}] for :name.",
+                hint=_ROWS,
             )
         if len(one) != count:
             kind = BadArguments if len(one) > count else UnknownQueryParameter
@@ -53,6 +59,12 @@ def parameter_sets(sets: Iterable[Parameters], count: int) -> list[Any]:
 
 
 _HINT = "Write a ? for each value, outside of quotes; :name takes a mapping."
+_ROWS = "executemany() takes a list of rows: [(1,), (2,)], or [{'name': 1}] for :name."
+
+
+def _has_length(parameters: object) -> bool:
+    """Return whether the object has a number of values; an array of numpy without dimensions has none."""
+    return isinstance(parameters, Sized) and getattr(parameters, "ndim", 1) > 0
 
 
 def refuse_surplus(count: int, parameters: object) -> None:

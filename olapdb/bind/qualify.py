@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 
 from olapdb.bind.aliases import aliases_of
 from olapdb.bind.called_views import called_view
 from olapdb.bind.contracts import BindContext, in_reading_order
 from olapdb.bind.expressions import ExpressionBinder
+from olapdb.bind.names import name_of_set, with_set
 from olapdb.bind.query import StatementBinder
 from olapdb.bind.relation import Relation
 from olapdb.bind.result_names import result_name
@@ -24,6 +26,8 @@ from olapdb.sql.merge_tables import merged_tables
 from olapdb.sql.view_parameters import called_name
 
 _Change = Callable[[sql.Node], sql.Node | None]
+_IsColumn = Callable[[sql.In | sql.Function, sql.Identifier], bool]
+"""Whether a name right of IN is a column, an alias or a lambda's argument of the SELECT, and not a table."""
 
 
 def qualify(query: sql.Query, scope: BindScope, *, stars: bool = True) -> sql.Query:
@@ -46,7 +50,7 @@ class _Qualifier:
         context = context.nested()
         match query:
             case sql.SetOperation():
-                items, _ = self._with_items(query.with_items, context, recursive=query.recursive)
+                items, _ = self._with_items(query, context, lambda node, name: False)
                 inner = with_clause(self.queries, query, context)
                 return replace(
                     query,
@@ -60,29 +64,31 @@ class _Qualifier:
                 raise InternalError(f"The binder does not know {type(query).__name__}.")
 
     def _with_items(
-        self, items: Sequence[sql.WithItem], context: BindContext, *, recursive: bool = False
+        self, query: sql.Select | sql.SetOperation, context: BindContext, is_column: _IsColumn
     ) -> tuple[tuple[sql.WithItem, ...], BindContext]:
-        """Return the WITH items rewritten, and the context in which all are known."""
+        """Return the WITH items of the query rewritten, and the context in which all are known."""
+        items, recursive = query.with_items, query.recursive
         qualified: dict[int, sql.WithItem] = {}
         for item in in_reading_order(items):
             if item.query is not None:
                 known = context.with_tables((item,), recursive=True) if recursive else context
                 qualified[id(item)] = replace(item, query=self.query(item.query, known))
             else:
-                qualified[id(item)] = rewrite(item, self._changes(None, context))
+                qualified[id(item)] = rewrite(item, self._changes(None, context, is_column))
             context = context.with_tables((item,), recursive=recursive)
         return tuple(qualified[id(item)] for item in items), context
 
     def _select(self, select: sql.Select, context: BindContext) -> sql.Select:
         """Return the SELECT rewritten; stars are expanded over its FROM."""
-        items, _ = self._with_items(select.with_items, context, recursive=select.recursive)
+        is_column = self._columns_of(select, context)
+        items, _ = self._with_items(select, context, is_column)
         inner = with_clause(self.queries, select, context)
         binder = None
         has_star = any(isinstance(n, sql.Star) for n in walk(select))
         if self.stars and (has_star or any(map(_loses_name, select.columns))):
             relation: Relation = bind_source(self.queries, select.source, inner)
             binder = ExpressionBinder(self.queries, relation, inner, aliases_of(select))
-        change = self._changes(binder, inner, _replaced_names(select))
+        change = self._changes(binder, inner, is_column, _replaced_names(select))
         columns: list[sql.Expression] = []
         for column in select.columns:
             columns += self._column(column, binder, change)
@@ -109,6 +115,7 @@ class _Qualifier:
         self,
         binder: ExpressionBinder | None,
         context: BindContext,
+        is_column: _IsColumn,
         replaced: frozenset[str] = frozenset(),
     ) -> _Change:
         """Return the rewriting of one SELECT's nodes; nested queries are qualified on their own.
@@ -124,11 +131,10 @@ class _Qualifier:
                     return self.query(node, context)
                 case sql.TableReference():
                     return self._table(node, context)
-                case sql.In(right=sql.Identifier(parts=(name,)) as right) if self._is_table(
-                    name, context
-                ):
-                    named = replace(right, parts=(context.database, name))
-                    return replace(node, left=rewrite(node.left, change), right=named)
+                case sql.In() | sql.Function() if (
+                    table := self._table_of_set(node, context, is_column)
+                ) is not None:
+                    return with_set(node, table, change)
                 case sql.TableFunction() if (reference := dictionary_table(node)) is not None:
                     database = reference.table.database or context.database
                     named_table = replace(reference.table, database=database)
@@ -158,12 +164,45 @@ class _Qualifier:
 
         return change
 
-    def _is_table(self, name: str, context: BindContext) -> bool:
-        """Return whether the name is a stored table or view, and no WITH name."""
-        return (
-            name not in context.tables
-            and self.queries.scope.snapshot.find(context.database, name) is not None
-        )
+    def _columns_of(self, select: sql.Select, context: BindContext) -> _IsColumn:
+        """Return the function that tells columns of a SELECT from tables, which binds the FROM when it is first called.
+
+        Without `stars` nothing is bound: then names in parentheses are taken for columns, others for tables."""
+        arguments = {
+            name for n in walk(select) if isinstance(n, sql.Lambda) for name in n.arguments
+        }
+
+        @cache
+        def binder() -> ExpressionBinder:
+            """Return a binder of the expressions of the SELECT."""
+            inner = with_clause(self.queries, select, context)
+            relation: Relation = bind_source(self.queries, select.source, inner)
+            return ExpressionBinder(self.queries, relation, inner, aliases_of(select))
+
+        def is_column(node: sql.In | sql.Function, name: sql.Identifier) -> bool:
+            """Return whether the name right of IN means something else than a table in this SELECT."""
+            if name.parts[0] in arguments:
+                return True
+            if not self.stars:
+                return name_of_set(node, bare=True) is None
+            return binder().lookup(name.parts, name) is not None
+
+        return is_column
+
+    def _table_of_set(
+        self, node: sql.In | sql.Function, context: BindContext, is_column: _IsColumn
+    ) -> sql.Identifier | None:
+        """Return the name of the stored table or view that is all that stands right of IN, with its database; None
+        for another set, as a WITH name or a column."""
+        right = name_of_set(node)
+        if right is None or len(right.parts) > 2:
+            return None
+        if right.parts[0] in context.tables or right.parts[0] in self.queries.scope.temporary:
+            return None
+        name = right.parts if len(right.parts) == 2 else (context.database, *right.parts)
+        if self.queries.scope.snapshot.find(*name) is None or is_column(node, right):
+            return None
+        return replace(right, parts=name)
 
     def _table(self, node: sql.TableReference, context: BindContext) -> sql.TableReference:
         """Return a table of FROM with its database, unchanged if it is a WITH name or a temporary

@@ -14,6 +14,7 @@ from olapdb import errors, types
 from olapdb.bind import constants
 from olapdb.bind.contracts import Binder
 from olapdb.bind.join_tables import JOIN_GET, bind_join_get
+from olapdb.bind.names import NULL_SET_FUNCTIONS, SET_FUNCTIONS
 from olapdb.bind.subcolumns import subcolumn
 from olapdb.bind.system_tables import SYSTEM_DATABASES
 from olapdb.config import SESSION_SETTINGS
@@ -222,8 +223,8 @@ def _in_named_zone(binder: Binder, node: sql.Function) -> Expression | None:
 
 
 _CALLS: Mapping[str, Callable[[Binder, sql.Function], Expression]] = {
-    **dict.fromkeys(("in", "notIn", "globalIn", "globalNotIn"), _in_set),
-    **dict.fromkeys(("nullIn", "notNullIn", "globalNullIn", "globalNotNullIn"), _null_in_set),
+    **dict.fromkeys(SET_FUNCTIONS, _in_set),
+    **dict.fromkeys(NULL_SET_FUNCTIONS, _null_in_set),
     "getSetting": _setting,
     "getMergeTreeSetting": lambda binder, node: constants.table_setting(node),
     "getSettingOrDefault": _setting_or_default,

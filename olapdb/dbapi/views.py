@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from operator import index
 from typing import TypeVar, cast
 
-from olapdb.errors import BadArguments, SyntaxError, UnknownTable
+from olapdb.errors import BadArguments, InterfaceError, SyntaxError, UnknownTable
 from olapdb.model.schema import MaterializedView, RefreshableView, SchemaObject
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Invalidation
@@ -55,7 +55,10 @@ class Views(Mapping[str, "ViewHandle"]):
         self._session = session
 
     def __repr__(self) -> str:
-        names = list(self)
+        try:
+            names = list(self)
+        except InterfaceError:
+            return "<olapdb.Views: closed>"
         shown = ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
         return f"<olapdb.Views: {shown}>"
 

@@ -500,7 +500,11 @@ class _TypeParser:
         """
         self._skip()
         if self.peek() == "`":
-            end = self.text.index("`", self.at + 1)
+            end = self.text.find("`", self.at + 1)
+            if end < 0:
+                raise errors.SyntaxError(
+                    f"The backquote at character {self.at + 1} of type {self.text!r} is not closed."
+                )
             word, self.at = self.text[self.at + 1 : end], end + 1
             return word
         start = self.at

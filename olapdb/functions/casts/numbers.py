@@ -204,8 +204,9 @@ def _float_to_decimal(array: pa.Array, target: Decimal) -> pa.Array:
     bad = first_bad(~np.isfinite(values))
     if bad is not None:
         raise conversion_error(DecimalOverflow, array, bad, target, "it is no finite number")
-    with np.errstate(over="ignore"):  # an infinity has too many digits too
+    with np.errstate(over="ignore", invalid="ignore"):  # an infinity has too many digits too
         scaled = np.trunc(values * values.dtype.type(10.0**target.scale)).astype(np.float64)
+    scaled[values == 0] = 0  # no Float32 has more than 38 digits: 0 times infinity is NaN
     bad = first_bad(np.abs(scaled) >= 10.0**target.precision)
     if bad is not None:
         raise conversion_error(DecimalOverflow, array, bad, target, "it has too many digits")

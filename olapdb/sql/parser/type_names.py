@@ -50,7 +50,10 @@ _QUOTED = re.compile(r"('(?:[^'\\]|\\.|'')*')", re.DOTALL)
 """A text in quotes, such as a value of an Enum."""
 
 
-_COMMENT = re.compile(r"/\*.*?\*/|--[^\n]*", re.DOTALL)
+_QUOTED_OR_COMMENT = re.compile(
+    r"""(?P<quoted>'(?:[^'\\]|\\.|'')*'|`(?:[^`\\]|\\.|``)*`|"(?:[^"\\]|\\.|"")*")|/\*.*?\*/|--[^\n]*""",
+    re.DOTALL,
+)
 
 
 _NO_ARGUMENTS = re.compile(
@@ -71,9 +74,7 @@ def _with_blanks(text: str) -> str:
 def type_of_text(cursor: TokenCursor, text: str, start: int) -> DataType:
     """Return the type that `text` names, with comments or without; errors point at token number `start`."""
     if "/*" in text or "--" in text:
-        pieces = _QUOTED.split(text)
-        pieces[::2] = (_COMMENT.sub(" ", piece) for piece in pieces[::2])
-        text = "".join(pieces)
+        text = _QUOTED_OR_COMMENT.sub(lambda match: match["quoted"] or " ", text)
     try:
         return parse_type(text)
     except Error as error:

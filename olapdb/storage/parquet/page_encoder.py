@@ -20,7 +20,6 @@ from olapdb.errors import InternalError
 from olapdb.native import encoding
 from olapdb.native.library import library
 from olapdb.records import dataclass
-from olapdb.storage.cache import BoundedCache
 from olapdb.storage.parquet.chunk_footer import (
     PLAIN,
     ChunkFacts,
@@ -55,8 +54,10 @@ REGISTERS = 256
 _MAGIC = b"PAR1"
 _TAIL_BYTES = 8
 _PAGE_ROOM = 1 << 16
-_HEADS: BoundedCache[Footer] = BoundedCache(256)
-"""Heads of files by schema and options: an empty file of Arrow's takes as long as some thousand rows."""
+_HEADS_MAX = 256
+_HEADS: dict[tuple[bytes, str], Footer] = {}
+"""Heads of files by schema and options: an empty file of Arrow's takes as long as some thousand rows. It has no lock, which
+a fork in the midst of a statement would leave locked in the child."""
 _INT32, _INT64, _FLOAT, _DOUBLE, _BYTE_ARRAY = 1, 2, 4, 5, 6
 
 
@@ -368,7 +369,9 @@ def _known_head(schema: pa.Schema, options: Mapping[str, object]) -> Footer:
     head = _HEADS.get(key)
     if head is None:
         head = _head(schema, options)
-        _HEADS.put(key, head)
+        if len(_HEADS) >= _HEADS_MAX:
+            _HEADS.clear()
+        _HEADS[key] = head
     return head
 
 

@@ -18,8 +18,16 @@ from olapdb.functions.kernels import calendar
 from olapdb.lineage.sorting_key import key_columns
 from olapdb.model.schema import MaterializedView, Table, View
 from olapdb.model.snapshot import Snapshot
-from olapdb.plan.expressions import AggregateCall, Call, Cast, Constant, Expression, LambdaFunction
-from olapdb.plan.nodes import ArrayJoin, Node, Plan, Sort, SortKey, Window
+from olapdb.plan.expressions import (
+    AggregateCall,
+    Call,
+    Cast,
+    Constant,
+    Expression,
+    InValues,
+    LambdaFunction,
+)
+from olapdb.plan.nodes import ArrayJoin, Node, Plan, SetDifference, Sort, SortKey, Union, Window
 from olapdb.plan.tree import all_aggregate_calls, all_expressions, all_nodes
 from olapdb.sql import nodes as sql
 from olapdb.sql.parser import parse_expression, parse_query
@@ -90,7 +98,12 @@ def _is_nested_float(data_type: DataType) -> bool:
 def _mixes_bools(call: Call, zone: str) -> bool:
     """Return whether the result is a Bool, or has one in it, and an argument that may be the result is none."""
     given = call.arguments
-    values = {"if": given[1:], "multiIf": (*given[1::2], given[-1])}.get(call.name, given)
+    values = {
+        "if": given[1:],
+        "multiIf": (*given[1::2], given[-1]),
+        "transform": given[2:],
+        "arrayResize": given[::2],
+    }.get(call.name, given)
     return any_part(call.type, (Boolean,)) and not all(
         any_part(value.type, (Boolean,)) for value in values
     )
@@ -128,6 +141,7 @@ def _counts_seconds(call: Call, zone: str) -> bool:
 _MINUTES = tuple(f"toStartOf{unit}" for unit in ("Minute", "FiveMinute", "FiveMinutes"))
 _MINUTES += ("toStartOfTenMinutes", "toStartOfFifteenMinutes")
 _RELATIVE = ("Week", "Day", "Hour", "Minute", "Second")
+_DECIMALS = (32, 64, 128, 256)
 _DAYS = ("Day", "Week", "Month", "Quarter", "Year")
 _PARSING = tuple(
     f"{name}{suffix}"
@@ -166,8 +180,12 @@ _CHANGED: tuple[tuple[int, Concerns, tuple[str, ...]], ...] = (
     (10, _of_types(Date32, DateTime64), tuple(f"toRelative{unit}Num" for unit in _RELATIVE)),
     (10, _of_types(UUID), ("toUInt128OrDefault", "toUInt128OrNull", "toUInt128OrZero")),
     (10, _of_types(UUID), ("accurateCastOrNull", "accurateCastOrDefault")),
-    (10, _makes_decimals, ("toDecimal32", "toDecimal64", "toDecimal128", "toDecimal256")),
+    (10, _makes_decimals, tuple(f"toDecimal{bits}" for bits in _DECIMALS)),
+    (10, _makes_decimals, tuple(f"toDecimal{bits}OrDefault" for bits in _DECIMALS)),
+    (10, _makes_decimals, ("accurateCast", "accurateCastOrNull", "accurateCastOrDefault")),
     (10, _mixes_bools, ("if", "multiIf", "ifNull", "coalesce", "array", "map", "arrayConcat")),
+    (10, _mixes_bools, ("greatest", "least", "clamp", "transform", "mapConcat")),
+    (10, _mixes_bools, ("arrayPushBack", "arrayResize")),
 )
 """(rules since which a function has other answers, for which calls, functions)."""
 _AGGREGATES: Mapping[str, int] = MappingProxyType(
@@ -205,10 +223,12 @@ def changed_functions(
                 functions.setdefault(name)
         if view.judged_by < 9 and _chooses_floats(call):
             functions.setdefault(call.name.partition("(")[0])
+        if view.judged_by < 10 and _skips_nulls_it_should_take(call):
+            functions.setdefault(call.name.partition("(")[0])
     if plan is not None and view.judged_by < 9 and any(map(_sorts_nested_nulls, _sort_keys(plan))):
         functions.setdefault("ORDER BY")
-    if plan is not None and view.judged_by < 10 and any(map(_joins_a_part, all_nodes(plan.root))):
-        functions.setdefault("ARRAY JOIN")
+    if plan is not None and view.judged_by < 10:
+        functions.update(dict.fromkeys(_changed_clauses(plan, snapshot.by_id(view.target_id))))
     written = _written_functions(view, snapshot)
     for since, concerns, names in _CHANGED:
         if since > view.judged_by and concerns is _any:
@@ -257,6 +277,34 @@ def _sort_keys(plan: Plan) -> Iterator[SortKey]:
             yield from node.keys
         elif isinstance(node, Window):
             yield from node.order_by
+
+
+def _changed_clauses(plan: Plan, target: object) -> Iterator[str]:
+    """Yield the clauses of the plan, and of the INSERT into its target, that have other answers since rules 10."""
+    nodes = list(all_nodes(plan.root))
+    expressions = list(all_expressions(plan.root))
+    if any(map(_joins_a_part, nodes)):
+        yield "ARRAY JOIN"
+    if any(
+        isinstance(e, InValues) and any_part(e.argument.type, (Array, Map)) for e in expressions
+    ):
+        yield "IN"  # an array or map of other numbers was equal where these wrapped to it
+    if any(isinstance(n, Union | SetDifference) for n in nodes) and any(
+        isinstance(e, Cast) and isinstance(plain(e.type), Boolean) for e in expressions
+    ):
+        yield "UNION"  # a Bool beside a UInt8 was a UInt8
+    if isinstance(target, Table) and any(
+        (column := target.column(name)) is not None
+        and any_part(column.type, (Decimal,))
+        and "Float32" in given.name
+        for name, given in zip(plan.names, plan.types, strict=True)
+    ):
+        yield "INSERT"
+
+
+def _skips_nulls_it_should_take(call: AggregateCall) -> bool:
+    """Return whether the call is an -OrNull or -OrDefault with RESPECT NULLS, which skipped NULLs until rules 10."""
+    return "_respect_nulls" in call.name and any(s in call.name for s in ("OrNull", "OrDefault"))
 
 
 def _joins_a_part(node: Node) -> bool:

@@ -328,6 +328,12 @@ def test_the_url_gives_the_arguments_of_connect():
             sa.create_engine(url).connect()
 
 
+def test_the_url_gives_settings_whose_names_are_like_those_of_arguments():
+    made = sa.create_engine("olapdb://?readonly=1&use_uncompressed_cache=0")
+    with made.connect() as connection:
+        assert connection.execute(sa.text("SELECT getSetting('readonly')")).scalar() == 1
+
+
 def test_none_is_the_default_unless_the_url_refuses_it():
     table = sa.Table("t", sa.MetaData(), sa.Column("s", sa.String, nullable=False))
     for url, rows in {"olapdb://": [("",)], "olapdb://?input_format_null_as_default=0": []}.items():

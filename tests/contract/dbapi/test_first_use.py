@@ -49,12 +49,33 @@ def test_handles_say_what_they_are(tmp_path: Path) -> None:
         assert repr(connection).endswith("/w, database default, read_only>")
 
 
-@pytest.mark.parametrize("url", ["olapdb:///warehouse", "postgresql://host/name", "s3://bucket/w"])
-def test_a_url_is_no_folder(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "url", ["olapdb:///warehouse", "postgresql://host/name", "s3://bucket/w", Path("s3://bucket/w")]
+)
+def test_a_url_is_no_folder(
+    url: str | Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(olapdb.errors.CannotOpenWarehouse, match="is a URL"):
         olapdb.connect(url)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_may_have_a_url_in_its_name(tmp_path: Path) -> None:
+    with olapdb.connect(f"{tmp_path}/copies/https://host/w"):
+        assert (tmp_path / "copies" / "https:" / "host" / "w").is_dir()
+
+
+def test_the_views_of_a_closed_connection_are_shown() -> None:
+    with olapdb.connect() as connection:
+        views = connection.views
+    assert repr(views) == "<olapdb.Views: closed>"
+
+
+@pytest.mark.parametrize("rows", [None, 5, [np.array(1)], [{1, 2}], [5]])
+def test_what_is_no_list_of_rows_is_refused(connection: Connection, rows: Any) -> None:
+    with pytest.raises(olapdb.errors.BadArguments, match="takes a list of rows"):
+        connection.executemany("INSERT INTO t VALUES (?, ?, ?)", rows)
 
 
 def test_settings_are_a_mapping() -> None:

@@ -12,6 +12,7 @@ from dbt.adapters.olapdb.error_text import with_line
 from dbt.tests.util import run_dbt_and_capture
 from dbt_common.exceptions import DbtRuntimeError
 
+import olapdb
 from olapdb.errors import Position, SyntaxError
 
 pytestmark = pytest.mark.feature("dbt")
@@ -97,6 +98,15 @@ def test_a_statement_is_counted_without_the_comment_above() -> None:
     ]
     elsewhere = SyntaxError("Wrong.", position=Position(9, 2, 90))
     assert with_line(elsewhere, "a") == str(elsewhere)
+
+
+@pytest.mark.parametrize("end", ["\x0c", "\u2028", "\x85", "\r"])
+def test_other_ends_of_lines_are_blanks(end: str) -> None:
+    with olapdb.connect() as connection, pytest.raises(olapdb.Error) as caught:
+        connection.execute(f"SELECT 1,{end}\n  foo")
+    assert with_line(caught.value, f"SELECT 1,{end}\n  foo").endswith(
+        "\nline 2 |   foo\n           ^"
+    )
 
 
 def test_a_profile_for_a_server_is_told_what_a_warehouse_is() -> None:

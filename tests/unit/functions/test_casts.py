@@ -9,6 +9,7 @@ import random
 import pyarrow as pa
 import pytest
 
+import olapdb
 from olapdb import functions
 from olapdb.errors import (
     CannotInsertNull,
@@ -183,3 +184,12 @@ def test_exponents_in_texts_of_decimals_move_the_point() -> None:
     for text in ("1e2147483647", "1e30", "99999999999999999999999999999"):
         with pytest.raises(ValueOutOfBound):
             parse_decimals(pa.array(["1", text]), Decimal(38, 10))
+
+
+def test_zero_of_float32_has_any_scale() -> None:
+    # 10^50 is infinite as a Float32, and zero times infinity NaN
+    with olapdb.connect() as connection:
+        rows = connection.execute(
+            "SELECT toDecimal256(toFloat32(0), 50), toDecimal256(materialize(toFloat32(-0.0)), 60)"
+        ).fetchall()
+    assert rows == [(0, 0)]

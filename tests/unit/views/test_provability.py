@@ -14,6 +14,7 @@ from olapdb.dbapi.connection import Connection
 from olapdb.errors import AlterOfColumnIsForbidden, Error, TooDeepRecursion, ViewNotProvable
 from olapdb.model.changes import Commit, PutObject
 from olapdb.model.schema import MaterializedView
+from olapdb.views.definition.judgement import functions_changed_since
 from tests.unit.views.warehouse import dicts, rows
 
 pytestmark = pytest.mark.feature("views", "reconcile", "provability")
@@ -834,6 +835,48 @@ def test_views_that_sort_arrays_with_null_are_stale_when_the_release_opens_them(
             "up": "covered",
             "whole": "covered",
         }
+
+
+@pytest.mark.parametrize(
+    ("column", "query", "changed"),
+    [
+        ("Decimal(9, 1)", "SELECT x AS n FROM s", ("INSERT",)),
+        ("Array(Decimal(9, 1))", "SELECT [x] AS n FROM s", ("INSERT",)),
+        ("Float32", "SELECT x AS n FROM s", ()),
+        (
+            "Decimal(9, 1)",
+            "SELECT toDecimal32OrDefault(x, 1) AS n FROM s",
+            ("toDecimal32OrDefault",),
+        ),
+        ("Decimal(9, 1)", "SELECT accurateCast(x, 'Decimal(9, 1)') AS n FROM s", ("accurateCast",)),
+        ("UInt8", "SELECT greatest(b, a, 3) AS n FROM s", ("greatest",)),
+        ("UInt8", "SELECT greatest(b, a) AS n FROM s", ()),
+        ("UInt8", "SELECT clamp(b, a, 7) AS n FROM s", ("clamp",)),
+        ("UInt8", "SELECT transform(a, [1], [true], 5) AS n FROM s", ("transform",)),
+        ("UInt8", "SELECT transform(a, [1], [true], b) AS n FROM s", ()),
+        ("Array(UInt8)", "SELECT arrayPushBack([b], a) AS n FROM s", ("arrayPushBack",)),
+        ("Array(UInt8)", "SELECT arrayResize([b], 2, a) AS n FROM s", ("arrayResize",)),
+        ("Array(UInt8)", "SELECT arrayResize([b], 2, true) AS n FROM s", ()),
+        ("UInt8", "SELECT b AS n FROM s UNION ALL SELECT a FROM s", ("UNION",)),
+        ("UInt8", "SELECT a AS n FROM s UNION ALL SELECT a + 1 FROM s", ()),
+        ("UInt8", "SELECT [a] IN ([259]) AS n FROM s", ("IN",)),
+        ("UInt8", "SELECT a IN (3) AS n FROM s", ()),
+    ],
+)
+def test_answers_that_changed_with_rules_10(
+    column: str, query: str, changed: tuple[str, ...]
+) -> None:
+    with olapdb.connect() as connection:
+        connection.execute(
+            "CREATE TABLE s (a UInt8, b Bool, x Float32) ENGINE = MergeTree ORDER BY a"
+        )
+        connection.execute(f"CREATE TABLE t (n {column}) ENGINE = MergeTree ORDER BY tuple()")
+        connection.execute(f"CREATE MATERIALIZED VIEW v TO t AS {query}")
+        snapshot = connection.database.services.catalog.snapshot()
+        view = snapshot.find("default", "v")
+        assert isinstance(view, MaterializedView)
+        assert functions_changed_since(replace(view, judged_by=9), snapshot) == changed
+        assert functions_changed_since(view, snapshot) == ()
 
 
 def test_views_of_answers_that_changed_with_rules_10_are_stale_when_the_release_opens_them(
