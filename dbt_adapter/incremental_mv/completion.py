@@ -5,6 +5,7 @@ from __future__ import annotations
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtDatabaseError
 
+from ..relation import string_literal
 from .backfill_scope import scope_partitions
 from .differences import Differences, compare
 from .live import reading_error
@@ -15,10 +16,25 @@ from .warehouse import Health
 logger = AdapterLogger("olapdb")
 
 
-def attach_trigger(run: ModelRun, attach: bool) -> None:
-    """Attach or detach the trigger as the profile says; rows inserted meanwhile are its gap."""
-    run.warehouse.run_system("START" if attach else "STOP", run.names)
-    run.warn(f"{run.names.view} is {'attached again' if attach else 'detached'}.")
+def attach_trigger(run: ModelRun) -> None:
+    """Attach the trigger; rows inserted while it was detached are its gap."""
+    run.warehouse.run_system("START", run.names)
+    run.warn(f"{run.names.view} is attached again.")
+
+
+def detach_triggers(run: ModelRun) -> list[str]:
+    """Detach the trigger, and the versions that rebuilds of it have replaced; return the names of those that were
+    attached. The candidate of a rebuild that goes on stays."""
+    names = run.names
+    rows = run.warehouse.rows(
+        "SELECT name FROM system.views WHERE attached AND standing != 'candidate' "
+        f"AND database = {string_literal(names.database)} AND (name = {string_literal(names.view)} "
+        f"OR version_of = {string_literal(f'{names.database}.{names.view}')})"
+    )
+    attached = [str(row["name"]) for row in rows]
+    for name in attached:
+        run.warehouse.run(f"SYSTEM STOP VIEW {run.warehouse.sql_name(names, name)}")
+    return attached
 
 
 def fill_gaps(run: ModelRun, health: Health | None) -> None:

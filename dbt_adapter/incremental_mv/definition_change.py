@@ -8,9 +8,8 @@ from contextlib import contextmanager
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import CompilationError
 
-from ..relation import string_literal
 from .change import decide_change
-from .completion import replay, require_readable
+from .completion import detach_triggers, replay, require_readable
 from .differences import Differences, compare
 from .model_run import ModelRun
 from .warehouse import Health, ModelState
@@ -139,13 +138,7 @@ def _attached_meanwhile(run: ModelRun) -> Iterator[None]:
     try:
         yield
     finally:
-        names = run.names
-        for row in run.warehouse.rows(
-            "SELECT name FROM system.views WHERE attached AND standing != 'candidate' "
-            f"AND database = {string_literal(names.database)} AND (name = {string_literal(names.view)} "
-            f"OR version_of = {string_literal(f'{names.database}.{names.view}')})"
-        ):
-            run.warehouse.run(f"SYSTEM STOP VIEW {run.warehouse.sql_name(names, row['name'])}")
+        detach_triggers(run)
 
 
 def _run_rebuild(run: ModelRun, step: str, clauses: str) -> None:

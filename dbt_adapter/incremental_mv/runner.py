@@ -13,7 +13,14 @@ from dbt_common.exceptions import CompilationError
 
 from .backfill_scope import scope_partitions
 from .compile import compile_model
-from .completion import attach_trigger, fill_gaps, replay_stale, restore_live, say_what_is_left
+from .completion import (
+    attach_trigger,
+    detach_triggers,
+    fill_gaps,
+    replay_stale,
+    restore_live,
+    say_what_is_left,
+)
 from .config import RunSettings
 from .definition_change import apply_change, rebuild, settle_candidate
 from .differences import compare
@@ -72,8 +79,11 @@ def _bring_to_definition(run: ModelRun, state: ModelState) -> None:
     health = run.health()
     assert health is not None
     differences = compare(run.warehouse, run.names, run.definition, state)
-    if bool(health.attached) != run.settings.attach_triggers:
-        attach_trigger(run, run.settings.attach_triggers)
+    if not run.settings.attach_triggers:  # a killed rebuild may have left what it replaced attached
+        for name in detach_triggers(run):
+            run.warn(f"{name} is detached.")
+    elif not health.attached:
+        attach_trigger(run)
     resumed = settle_candidate(run, health, differences)
     keeps = True
     if resumed:

@@ -146,6 +146,17 @@ class TestDetachedTriggers:
             after = connection.execute("select count() from raw.events").fetchall()
             assert connection.execute(model).fetchall() == after
 
+    def test_what_a_killed_rebuild_left_attached_is_detached(self, project: Any) -> None:
+        views = "select database, name from system.views where name like 'totals%'"
+        with olapdb.connect(project.adapter.config.credentials.location) as connection:
+            left = connection.execute(views).fetchall()
+            assert len(left) > 1  # a rebuild kept the version that it replaced
+            for database, name in left:
+                connection.execute(f"SYSTEM START VIEW {database}.`{name}`")
+            _, log = run_dbt_and_capture(["run"])
+            assert connection.execute(f"{views} and attached").fetchall() == []
+            assert all(f"{name} is detached" in log for _, name in left)
+
     def test_orphans_that_do_not_fire_are_not_said_to(self, project: Any) -> None:
         run_dbt(["run"])
         Path(project.project_root, "models", "totals.sql").unlink()
