@@ -53,7 +53,8 @@ class MaterializationMethods(TypeMethods):
             known = incremental_strategies.BUILTIN
             raise CompilationError(
                 f"There is no incremental_strategy '{strategy}'.{maybe(strategy, known)} There are "
-                f"{', '.join(known)}; a macro {name} of the project would be one of its own."
+                f"{', '.join(known)}; dbt could not find an incremental strategy macro with the name "
+                f'"{name}", which would be one of the project\'s own.'
             )
         return super().get_incremental_strategy_macro(model_context, strategy)
 
