@@ -16,7 +16,7 @@ from olapdb.functions.aggregates.combinators import Combinator, If, Merge
 from olapdb.functions.base import Aggregate
 from olapdb.model.schema import Column
 from olapdb.plan import nodes
-from olapdb.plan.expressions import AggregateCall, Constant
+from olapdb.plan.expressions import AggregateCall
 from olapdb.types import (
     UUID,
     AggregateFunction,
@@ -35,7 +35,6 @@ from olapdb.types import (
 )
 from olapdb.views.definition.column_conversion import conversion
 from olapdb.views.definition.query_shape import QueryShape, TargetColumn, constants_of
-from olapdb.views.provability.expressions import bound_default
 from olapdb.views.provability.judgement import JudgedItem, provable_item, refused, unproven_item
 from olapdb.views.provability.merging import is_ordered
 from olapdb.views.provability.parts import BoundDefinition
@@ -151,8 +150,9 @@ def _grouped_items(
     parts: BoundDefinition, branch: nodes.Plan, shape: QueryShape
 ) -> Iterator[JudgedItem]:
     """Yield items about the columns of a query with GROUP BY, whose target merges rows."""
-    constants = _constant_keys(parts, branch)
-    yield _keys(parts, shape, constants)
+    # A literal is the same in every row: one more column of each group, grouped by or not.
+    literals = {name for name, _ in constants_of(branch) if name in parts.order}
+    yield _keys(parts, shape, literals)
     for output in shape.outputs:
         column = parts.target.column(output.name)
         if column is None or not column.stored:
@@ -160,42 +160,16 @@ def _grouped_items(
         if output.key is not None:
             if (refusal := _conversion_refusal(parts, column, "group")) is not None:
                 yield refusal
-        elif output.name not in constants:  # one value cannot join two groups
+        elif output.name not in literals:  # one literal cannot join two groups
             yield _aggregate_item(parts, column, output, shape)
     yield from _dropped_columns(parts, {output.name for output in shape.outputs})
 
 
-def _constant_keys(parts: BoundDefinition, branch: nodes.Plan) -> set[str]:
-    """Return the columns of ORDER BY that are the same in every row of the branch: one more column of each group,
-    grouped by or not.
-
-    They are literals of the query, and columns that it does not give, whose default is a constant. An ALTER of such
-    a default is told (`own_columns.fills_otherwise`)."""
-    literals = {name for name, _ in constants_of(branch)}
-    filled = {
-        column.name
-        for column in parts.target.stored_columns
-        if column.name in parts.order
-        and column.name not in parts.plan.names
-        and _has_constant_default(parts, column)
-    }
-    return literals.intersection(parts.order) | filled
-
-
-def _has_constant_default(parts: BoundDefinition, column: Column) -> bool:
-    """Return whether a column that no INSERT gives has one value in all rows."""
-    if not column.default:
-        return True
-    default = bound_default(parts.target, column.default, parts.snapshot, parts.environment)
-    return isinstance(default, Constant)
-
-
-def _keys(parts: BoundDefinition, shape: QueryShape, constants: set[str]) -> JudgedItem:
-    """Return the item of the GROUP BY, whose keys must be exactly the target's ORDER BY; `constants` are the columns of
-    ORDER BY that are the same in every row."""
+def _keys(parts: BoundDefinition, shape: QueryShape, literals: set[str]) -> JudgedItem:
+    """Return the item of the GROUP BY, whose keys must be exactly the target's ORDER BY."""
     assert shape.aggregate is not None
     order = parts.order
-    keys = {output.name for output in shape.outputs if output.key is not None} | constants
+    keys = {output.name for output in shape.outputs if output.key is not None} | literals
     output_keys = {output.key for output in shape.outputs if output.key is not None}
     missing_keys = [name for name, _ in shape.aggregate.keys if name not in output_keys]
     by_order = ", ".join(order) or "tuple()"

@@ -8,7 +8,7 @@ import pytest
 
 import olapdb
 from olapdb.dbapi.connection import Connection
-from olapdb.errors import AlterOfColumnIsForbidden, Error, ViewNotProvable
+from olapdb.errors import AlterOfColumnIsForbidden, Error
 from olapdb.model.schema import Table
 from olapdb.views.definition.dependents import views_needing_column
 from tests.unit.views.warehouse import QUERY, add, dicts, make, rows, verdict
@@ -290,70 +290,3 @@ def test_a_type_that_a_dynamic_keeps_is_not_that_of_older_rows(
         assert verdict(connection, "v") == "stale"
         connection.execute("SYSTEM REPLAY VIEW v STALE")
         assert proven(connection, "v")
-
-
-def test_a_key_is_added_to_target_and_view_in_turn() -> None:
-    """Until the view gives the key, all of its rows have the default."""
-    counts = "SELECT toStartOfDay(at) AS at, kind, count() AS n FROM s GROUP BY at, kind"
-    with olapdb.connect() as connection:
-        for statement in (
-            "CREATE TABLE s (at DateTime, kind String) ENGINE = MergeTree ORDER BY at",
-            "CREATE TABLE t (at DateTime, kind String, n UInt64) ENGINE = SummingMergeTree ORDER BY (kind, at)",
-            f"CREATE MATERIALIZED VIEW v TO t AS {counts}",
-            "INSERT INTO s VALUES ('2024-01-01 10:00:00', 'a'), ('2024-01-01 11:00:00', 'b')",
-            "ALTER TABLE s ADD COLUMN country String",
-            "ALTER TABLE t ADD COLUMN country String AFTER kind, MODIFY ORDER BY (kind, at, country)",
-            "INSERT INTO s VALUES ('2024-01-01 12:00:00', 'a', 'CH')",
-            "OPTIMIZE TABLE t FINAL",
-        ):
-            connection.execute(statement)
-        assert verdict(connection, "v") == "covered"
-        assert {r["verdict"] for r in dicts(connection, "SYSTEM RECONCILE VIEW v")} == {"equal"}
-        assert rows(connection, "SELECT kind, country, n FROM t ORDER BY kind") == [
-            ("a", "", 2),
-            ("b", "", 1),
-        ]
-        connection.execute(
-            "ALTER TABLE v MODIFY QUERY SELECT toStartOfDay(at) AS at, kind, country, count() AS n"
-            " FROM s GROUP BY at, kind, country"
-        )
-        connection.execute("SYSTEM REPLAY VIEW v STALE")
-        assert rows(connection, "SELECT kind, country, n FROM t FINAL ORDER BY ALL") == [
-            ("a", "", 1),
-            ("a", "CH", 1),
-            ("b", "", 1),
-        ]
-        assert {r["verdict"] for r in dicts(connection, "SYSTEM RECONCILE VIEW v")} == {"equal"}
-
-
-@pytest.mark.parametrize("default", ["", "DEFAULT 'x'", "MATERIALIZED 'x'"])
-def test_a_constant_key_that_no_view_gives_may_change_its_default(default: str) -> None:
-    with olapdb.connect() as connection:
-        for statement in (
-            "CREATE TABLE s (k UInt8) ENGINE = MergeTree ORDER BY k",
-            f"CREATE TABLE t (k UInt8, c String {default}, n UInt64) ENGINE = SummingMergeTree ORDER BY (k, c)",
-            "CREATE MATERIALIZED VIEW v TO t AS SELECT k, count() AS n FROM s GROUP BY k",
-            "INSERT INTO s VALUES (1)",
-        ):
-            connection.execute(statement)
-        assert verdict(connection, "v") == "covered"
-        connection.execute("ALTER TABLE t MODIFY COLUMN c DEFAULT 'z'")
-        assert verdict(connection, "v") == "stale"
-        connection.execute("SYSTEM REPLAY VIEW v STALE")
-        connection.execute("INSERT INTO s VALUES (1)")
-        assert rows(connection, "SELECT k, c, n FROM t FINAL") == [(1, "z", 2)]
-        assert {r["verdict"] for r in dicts(connection, "SYSTEM RECONCILE VIEW v")} == {"equal"}
-
-
-@pytest.mark.parametrize("default", ["today()", "rand()", "n", "k + 1"])
-def test_a_key_that_no_view_gives_needs_a_constant_default(default: str) -> None:
-    with olapdb.connect() as connection:
-        connection.execute("CREATE TABLE s (k UInt8) ENGINE = MergeTree ORDER BY k")
-        connection.execute(
-            f"CREATE TABLE t (k UInt8, c Int64 DEFAULT toInt64({default}), n UInt64)"
-            " ENGINE = SummingMergeTree ORDER BY (k, c)"
-        )
-        with pytest.raises(ViewNotProvable, match="joins rows by its ORDER BY"):
-            connection.execute(
-                "CREATE MATERIALIZED VIEW v TO t AS SELECT k, count() AS n FROM s GROUP BY k"
-            )
