@@ -26,8 +26,8 @@ _NANOSECONDS = 9
 class Guess:
     """Which types are inferred, by the settings input_format_try_infer_…. `exponents`: 1e5 is a number.
     `long_numbers`: integers beyond UInt64 are Float64. `numbers`: quoted texts may be numbers. `named_tuples`: JSON
-    objects are tuples, else with `object_texts` texts, else maps. `mixed_arrays`: JSON arrays stay arrays even if their elements have no common type, else they
-    are tuples. `finest_times`: all times are DateTime64. `any_forms`: times are read in all forms in which the year
+    objects are tuples, else with `object_texts` texts, else maps. `mixed_arrays`: JSON arrays stay arrays even if their
+    elements have no common type, else they are tuples. `finest_times`: all times are DateTime64. `any_forms`: times are read in all forms in which the year
     comes first, else only as YYYY-MM-DD hh:mm:ss."""
 
     integers: bool = True

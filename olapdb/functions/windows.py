@@ -307,13 +307,13 @@ def edge_definition(name: str, respects_nulls: bool) -> WindowDefinition | None:
             return None
 
 
-_ANY_NUMBER = 255
+_IGNORED_MAX = 255
 _DEFINITIONS: tuple[WindowDefinition, ...] = (
-    _ranking("row_number", UINT64, _row_number, _ANY_NUMBER),
+    _ranking("row_number", UINT64, _row_number, _IGNORED_MAX),
     _ranking("rank", UINT64, _rank),
     _ranking("dense_rank", UINT64, _dense_rank),
-    _ranking("percent_rank", FLOAT64, _percent_rank, _ANY_NUMBER),
-    _ranking("cume_dist", FLOAT64, _cume_dist, _ANY_NUMBER),
+    _ranking("percent_rank", FLOAT64, _percent_rank, _IGNORED_MAX),
+    _ranking("cume_dist", FLOAT64, _cume_dist, _IGNORED_MAX),
     WindowDefinition("ntile", _ntile, 1, 1),
     _shifted("lag", forward=False, in_frame=False),
     _shifted("lead", forward=True, in_frame=False),

@@ -84,15 +84,16 @@ def arguments_missing(name: str) -> errors.ProgrammingError | None:
     return None
 
 
-SIMPLE_FUNCTIONS = MappingProxyType(
+RESPECTING_NULLS = MappingProxyType(
     {
-        **dict.fromkeys(
-            ("anyRespectNulls", "any_value_respect_nulls", "first_value_respect_nulls"),
-            "any_respect_nulls",
-        ),
-        **dict.fromkeys(
-            ("anyLastRespectNulls", "last_value_respect_nulls"), "anyLast_respect_nulls"
-        ),
+        "anyRespectNulls": "any_respect_nulls",
+        "anyValueRespectNulls": "any_respect_nulls",
+        "any_value_respect_nulls": "any_respect_nulls",
+        "firstValueRespectNulls": "any_respect_nulls",
+        "first_value_respect_nulls": "any_respect_nulls",
+        "anyLastRespectNulls": "anyLast_respect_nulls",
+        "lastValueRespectNulls": "anyLast_respect_nulls",
+        "last_value_respect_nulls": "anyLast_respect_nulls",
     }
 )
-"""Other names of functions in SimpleAggregateFunction, which shows these."""
+"""Other names of two aggregates, as types of SimpleAggregateFunction show them."""

@@ -279,7 +279,7 @@ class _TypeParser:
                 function = self.word()
                 if not self.take(","):
                     raise families.arguments_missing(name) or self._unknown(name)
-                function = families.SIMPLE_FUNCTIONS.get(function, function)
+                function = families.RESPECTING_NULLS.get(function, function)
                 return SimpleAggregateFunction(function, self.parse())
         return None
 

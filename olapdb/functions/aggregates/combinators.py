@@ -30,6 +30,11 @@ class Combinator(Aggregate):
 
     inner: Aggregate
 
+    @property
+    def takes_nulls(self) -> bool:
+        """Whether a NULL is a value for the inner aggregate."""
+        return self.inner.takes_nulls
+
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         """Return the inner aggregate's states of the groups."""
         return self.inner.state(arguments, groups)
@@ -62,7 +67,7 @@ class DividedLikeInner(SharedStateCombinator):
 
     @property
     def keeps_unordered_rows(self) -> bool:
-        """Whether the inner states are lists of rows, whose order changes no result."""
+        """Whether the inner states are lists of rows in an order that changes no result."""
         return self.inner.keeps_unordered_rows
 
     @property
@@ -194,8 +199,6 @@ class SeenRowsCombinator(DividedLikeInner):
     counts: bool = False
     """Count rows that the inner -If drops as seen: countIfOrNull is 0 and avgIfOrDefault is NaN if no
     row matched, as in ClickHouse."""
-    takes_nulls: bool = False
-    """Pass NULL to the inner aggregate as a value, and count it as seen: anyOrNull(x) RESPECT NULLS."""
 
     @property
     def takes_short_decimals(self) -> bool:
@@ -229,7 +232,7 @@ class SeenRowsCombinator(DividedLikeInner):
 
     def _seen_groups(self, arguments: Sequence[pa.Array], groups: Groups) -> Groups:
         """Return the groups of the rows that count as seen, one entry a row; rows with NULLs do
-        not count.
+        not count, unless the inner aggregate takes them.
         """
         inner = self.inner
         while isinstance(inner, If) and not self.counts:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from olapdb.types.families import RESPECTING_NULLS
+
 MAPPED_ARRAYS: Mapping[str, str] = MappingProxyType(
     {
         "sumMappedArrays": "sum",
@@ -20,14 +22,7 @@ MAPPED_ARRAYS: Mapping[str, str] = MappingProxyType(
 CANONICAL = MappingProxyType(
     {
         "any_value": "any",
-        "any_value_respect_nulls": "any_respect_nulls",
-        "anyRespectNulls": "any_respect_nulls",
-        "anyValueRespectNulls": "any_respect_nulls",
-        "firstValueRespectNulls": "any_respect_nulls",
-        "lastValueRespectNulls": "anyLast_respect_nulls",
-        "first_value_respect_nulls": "any_respect_nulls",
-        "anyLastRespectNulls": "anyLast_respect_nulls",
-        "last_value_respect_nulls": "anyLast_respect_nulls",
+        **RESPECTING_NULLS,
         "kolmogorovsmirnovtest": "kolmogorovSmirnovTest",
         "approx_top_count": "approx_top_k",
         "lttb": "largestTriangleThreeBuckets",

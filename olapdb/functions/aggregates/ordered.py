@@ -67,6 +67,11 @@ class PositionalWithNulls(Aggregate):
 
     State: Tuple(value Nullable(Tuple(value T))), NULL for a group without rows."""
 
+    @property
+    def takes_nulls(self) -> bool:
+        """True: it may be NULL that comes first or last."""
+        return True
+
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         """Return the value of each group's first row, or of its last one."""
         arrow = self.state_type.arrow

@@ -414,8 +414,7 @@ def _optional(inner: Aggregate, types: tuple[DataType, ...], suffix: str) -> Agg
         combinators.SeenRowsCombinator, inner, types, result=result, suffix=suffix, state=state
     )
     assert isinstance(wrapped, combinators.SeenRowsCombinator)
-    takes_nulls = "_respect_nulls" in inner.name
-    return replace(wrapped, counts=has_result or suffix == "OrDefault", takes_nulls=takes_nulls)
+    return replace(wrapped, counts=has_result or suffix == "OrDefault")
 
 
 def _merge(

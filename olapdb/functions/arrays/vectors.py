@@ -253,20 +253,26 @@ def _reduced(kind: str, offsets: np.ndarray, values: list[np.ndarray], power: fl
 # --- scores of ranked lists
 
 
-def _scores_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    """Return Float64; raise IllegalTypeOfArgument unless two arrays of numbers, and one of integers as offsets."""
-    offsets = types[2:] if "PR" in name.upper() else types[3:]
-    for data_type in types[:2] + offsets:
-        inner = element_type(name, data_type)
-        if is_nullable(inner):
-            raise scalar.illegal(name, data_type, "an Array of numbers without NULL")
-        inner = plain(inner)
-        scalar.require(name, [inner], (Integer, Float, Boolean, Enum), "an Array of numbers")
-    for data_type in offsets:
-        scalar.require(
-            name, [plain(element_type(name, data_type))], (Integer,), "offsets as integers"
-        )
-    return FLOAT64
+def _scores_rule(offsets_at: int) -> scalar.TypeRule:
+    """Return the type rule of a function of scores and labels, whose argument number `offsets_at`, from 0, may be the
+    offsets of a part of the curve."""
+
+    def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+        """Return Float64; raise IllegalTypeOfArgument unless two arrays of numbers, and one of integers as offsets."""
+        offsets = types[offsets_at:]
+        for data_type in types[:2] + offsets:
+            inner = element_type(name, data_type)
+            if is_nullable(inner):
+                raise scalar.illegal(name, data_type, "an Array of numbers without NULL")
+            inner = plain(inner)
+            scalar.require(name, [inner], (Integer, Float, Boolean, Enum), "an Array of numbers")
+        for data_type in offsets:
+            scalar.require(
+                name, [plain(element_type(name, data_type))], (Integer,), "offsets as integers"
+            )
+        return FLOAT64
+
+    return rule
 
 
 def _require_pairs(name: str, scores: Sequence[float], labels: Sequence[float]) -> None:
@@ -372,8 +378,8 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     scalar.custom(
         "cosineDistance", _cosine, count=2, aliases=("distanceCosine",), insensitive=True
     ),
-    define_by_value("arrayROCAUC", _scores_rule, _roc_area, count=(2, 4), aliases=("arrayAUC",)),
+    define_by_value("arrayROCAUC", _scores_rule(3), _roc_area, count=(2, 4), aliases=("arrayAUC",)),
     define_by_value(
-        "arrayAUCPR", _scores_rule, _precision_area, count=(2, 3), aliases=("arrayPRAUC",)
+        "arrayAUCPR", _scores_rule(2), _precision_area, count=(2, 3), aliases=("arrayPRAUC",)
     ),
 )

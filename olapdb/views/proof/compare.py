@@ -64,12 +64,12 @@ def compare_keys(
     empty where each table is a single row. `magnitudes` has, by the same keys, the magnitudes of
     what was added up; without it sums are compared by their own magnitude. `rounded` are columns
     that the query computes from sums of floats."""
-    index_expected, index_actual = _match_keys(table, keys, expected, actual)
+    index_expected, index_actual = _match_keys(keys, expected, actual)
     in_both = np.flatnonzero((index_expected >= 0) & (index_actual >= 0))
     only_expected = index_expected[(index_expected >= 0) & (index_actual < 0)]
     only_actual = index_actual[(index_expected < 0) & (index_actual >= 0)]
     left, right = expected.take(index_expected[in_both]), actual.take(index_actual[in_both])
-    added = None if magnitudes is None else _rows_of_keys(table, keys, left, magnitudes)
+    added = None if magnitudes is None else _rows_of_keys(keys, left, magnitudes)
     if magnitudes is not None:
         only_expected = _rows_of_values(table, keys, expected, only_expected, magnitudes)
         only_actual = _rows_of_values(table, keys, actual, only_actual, magnitudes)
@@ -152,9 +152,9 @@ def _compare_unordered(left: pa.Array, right: pa.Array) -> np.ndarray:
     return differs
 
 
-def _rows_of_keys(table: Table, keys: Sequence[str], rows: pa.Table, others: pa.Table) -> pa.Table:
+def _rows_of_keys(keys: Sequence[str], rows: pa.Table, others: pa.Table) -> pa.Table:
     """Return the row of `others` with the key of each of the rows, a row of NULLs without one."""
-    index_rows, index_others = _match_keys(table, keys, rows, others)
+    index_rows, index_others = _match_keys(keys, rows, others)
     found = np.full(rows.num_rows, -1, dtype=np.int64)
     of_rows = index_rows >= 0
     found[index_rows[of_rows]] = index_others[of_rows]
@@ -169,7 +169,7 @@ def _rows_of_values(
     if table.engine.name != "SummingMergeTree" or not len(indices):
         return indices
     kept = rows.take(indices)
-    added = _rows_of_keys(table, keys, kept, magnitudes)
+    added = _rows_of_keys(keys, kept, magnitudes)
     has_value = np.zeros(len(indices), dtype=bool)
     for column in table.stored_columns:
         if column.name in keys:
@@ -191,12 +191,12 @@ def compare_rows(
     `actual` has more often is extra. Two rows are equal too if they differ in the `rounded` columns
     only, within the tolerance."""
     names = [column.name for column in table.stored_columns]
-    counts_expected, counts_actual, first = _count_rows(table, names, expected, actual)
+    counts_expected, counts_actual, first = _count_rows(names, expected, actual)
     missing = np.maximum(counts_expected - counts_actual, 0)
     extra = np.maximum(counts_actual - counts_expected, 0)
     rows = pa.concat_tables([expected, actual])
     if rounded and missing.any() and extra.any():
-        columns = dict(zip(names, _groupable(table, names, expected, actual), strict=True))
+        columns = dict(zip(names, _groupable(names, expected, actual), strict=True))
         of_missing, of_extra = _near_rows(columns, rounded, first, missing, extra)
         np.subtract.at(missing, of_missing, 1)
         np.subtract.at(extra, of_extra, 1)
@@ -255,7 +255,7 @@ def _near_rows(
 
 
 def _match_keys(
-    table: Table, keys: Sequence[str], expected: pa.Table, actual: pa.Table
+    keys: Sequence[str], expected: pa.Table, actual: pa.Table
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return each distinct key's row numbers in `expected` and `actual`, -1 where it is absent."""
     if not keys:
@@ -265,7 +265,7 @@ def _match_keys(
             np.where(rows < expected.num_rows, rows, -1),
             np.where(rows < actual.num_rows, rows, -1),
         )
-    columns = _groupable(table, keys, expected, actual)
+    columns = _groupable(keys, expected, actual)
     none_expected = pa.nulls(expected.num_rows, pa.int64())
     none_actual = pa.nulls(actual.num_rows, pa.int64())
     index_expected = pa.chunked_array([pa.array(np.arange(expected.num_rows)), none_actual])
@@ -277,11 +277,11 @@ def _match_keys(
 
 
 def _count_rows(
-    table: Table, names: Sequence[str], expected: pa.Table, actual: pa.Table
+    names: Sequence[str], expected: pa.Table, actual: pa.Table
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return, for each distinct row, its count in `expected`, its count in `actual`, and its first
     position in both tables concatenated."""
-    columns = _groupable(table, names, expected, actual)
+    columns = _groupable(names, expected, actual)
     rows = expected.num_rows + actual.num_rows
     is_expected = pa.array(np.arange(rows) < expected.num_rows).cast(pa.int64())
     labels = [f"k{number}" for number in range(len(columns))]
@@ -296,9 +296,7 @@ def _count_rows(
     return of_expected, of_both - of_expected, _indices(grouped.column("at_min"))
 
 
-def _groupable(
-    table: Table, names: Sequence[str], expected: pa.Table, actual: pa.Table
-) -> list[pa.ChunkedArray]:
+def _groupable(names: Sequence[str], expected: pa.Table, actual: pa.Table) -> list[pa.ChunkedArray]:
     """Return the named columns of both sides, `expected` first, as Acero can group them: with one NaN,
     0.0 for -0.0, and numbers in place of nested values."""
     columns = []
