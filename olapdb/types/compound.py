@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import field
 
 from olapdb.records import dataclass
@@ -159,19 +159,23 @@ def with_elements(whole: Tuple, elements: tuple[DataType, ...]) -> Tuple:
     return whole if elements == whole.elements else Tuple(elements, whole.names)
 
 
+def with_parts(data_type: DataType, change: Callable[[DataType], DataType]) -> DataType:
+    """Return an array, map or tuple type with each type in it changed; any other type unchanged."""
+    match data_type:
+        case Array(inner):
+            return with_inner(data_type, change(inner))
+        case Map(key, value):
+            return Map(change(key), change(value))
+        case Tuple(elements):
+            return with_elements(data_type, tuple(map(change, elements)))
+    return data_type
+
+
 def without_low_cardinality(data_type: DataType) -> DataType:
     """Return the type with LowCardinality removed at every depth: itself, in arrays, tuples and maps."""
-    match data_type:
-        case LowCardinality(inner):
-            return without_low_cardinality(inner)
-        case Array(inner):
-            return with_inner(data_type, without_low_cardinality(inner))
-        case Map(key, value):
-            return Map(without_low_cardinality(key), without_low_cardinality(value))
-        case Tuple(elements):
-            return with_elements(data_type, tuple(map(without_low_cardinality, elements)))
-        case _:
-            return data_type
+    if isinstance(data_type, LowCardinality):
+        return without_low_cardinality(data_type.inner)
+    return with_parts(data_type, without_low_cardinality)
 
 
 def without_inner_low_cardinality(data_type: DataType) -> DataType:

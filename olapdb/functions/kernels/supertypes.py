@@ -65,6 +65,7 @@ from olapdb.types import (
     wide_number,
     with_elements,
     with_inner,
+    with_parts,
 )
 
 DECIMAL_DIGITS = (9, 18, 38, 76)
@@ -157,13 +158,7 @@ def without_bool(data_type: DataType) -> DataType:
             return Nullable(without_bool(inner))
         case LowCardinality(inner):
             return LowCardinality(without_bool(inner))
-        case Array(inner):
-            return with_inner(data_type, without_bool(inner))
-        case Map(key, value):
-            return Map(without_bool(key), without_bool(value))
-        case Tuple(elements):
-            return with_elements(data_type, tuple(map(without_bool, elements)))
-    return data_type
+    return with_parts(data_type, without_bool)
 
 
 def common_type_or_variant(types: Sequence[DataType]) -> DataType:
