@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from olapdb.errors import InternalError, Position, SyntaxError
+from olapdb.lazy import LazyModule
 from olapdb.records import dataclass
 from olapdb.sql import nodes
-from olapdb.sql.parser import clauses, expressions, operands, pipes, relations, sorting, windows
+from olapdb.sql.parser import clauses, expressions, operands, relations, sorting, windows
 from olapdb.sql.parser.cursor import TokenCursor
 from olapdb.sql.parser.keywords import words
 from olapdb.sql.parser.limit_range import with_range
 from olapdb.sql.parser.lookahead import query_follows
+
+if TYPE_CHECKING:
+    from olapdb.sql.parser import pipes
+else:
+    pipes = LazyModule("olapdb.sql.parser.pipes")
 
 _Mode = Literal["ALL", "DISTINCT", ""]
 _AFTER_GROUP_BY = words(

@@ -17,20 +17,30 @@ from olapdb.errors import (
 )
 from olapdb.lazy import lazy_modules
 from olapdb.sql import nodes
-from olapdb.sql.parser import access, clauses, outfile, queries
+from olapdb.sql.parser import access, clauses, queries
 from olapdb.sql.parser.cursor import TokenCursor
 from olapdb.sql.parser.lookahead import query_follows
 
 if TYPE_CHECKING:
-    from olapdb.sql.parser import administration, alter, create, data, objects, show, system
+    from olapdb.sql.parser import (
+        administration,
+        alter,
+        create,
+        data,
+        objects,
+        outfile,
+        show,
+        system,
+    )
 else:
-    administration, alter, create, data, objects, show, system = lazy_modules(
+    administration, alter, create, data, objects, outfile, show, system = lazy_modules(
         "olapdb.sql.parser",
         "administration",
         "alter",
         "create",
         "data",
         "objects",
+        "outfile",
         "show",
         "system",
     )
