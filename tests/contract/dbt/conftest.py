@@ -39,6 +39,29 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if not config.pluginmanager.hasplugin("dbt.tests.fixtures.project") else None
 
 
+READ_ARTIFACTS = {
+    "TestBaseClonePossible",
+    "TestBaseCloneSameTargetAndState",
+    "TestBaseEmpty",
+    "TestCloneOfModel",
+    "TestCloneOverALiveChain",
+    "TestDocsGenReferences",
+    "TestDocsGenerate",
+    "TestOperations",
+    "TestSameSourceAndTarget",
+}
+"""The classes of tests that read manifest.json, run_results.json or catalog.json."""
+
+
+@pytest.fixture(scope="class", autouse=True)
+def artifacts(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Write artifacts for the classes that read them: it takes a third of the time of a run."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        if request.cls is not None and request.cls.__name__ not in READ_ARTIFACTS:
+            monkeypatch.setenv("DBT_WRITE_JSON", "0")
+        yield
+
+
 @pytest.fixture(scope="class")
 def dbt_profile_target(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
     """Return the profile: a warehouse in a new folder for each test class."""
