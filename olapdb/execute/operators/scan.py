@@ -7,6 +7,7 @@ Batches come in the order of the parts, whichever thread reads them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
@@ -482,28 +483,61 @@ def _block_batches(
     context.count_read(block.num_rows, block.nbytes)
     conditions = RowFilter(scan_conditions(node), context)
 
-    def filtered(batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the scan's output columns of the rows that meet the conditions."""
-        return _output(node, batch, conditions.mask(batch), coded)
-
-    batches = (
-        batch
-        for piece in _block_pieces(block)
-        for batch in cut(_block_batch(node, sources, piece, coded), context.batch_rows)
-    )
-    for batch in context.parallel(filtered, batches):
+    def filtered(piece: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Yield the scan's output columns of the rows of a piece that meet the conditions."""
+        batch = _block_batch(node, sources, piece, coded)
+        batch = _output(node, batch, conditions.mask(batch), coded)
         if batch.num_rows:
             yield batch
 
+    pieces = list(_block_pieces(block, context.batch_rows))
+    rows = [piece.num_rows for piece in pieces]
+    return Stage(context, filtered, pieces, known=KnownTasks(rows, is_long=True))
 
-def _block_pieces(block: pa.Table) -> Iterator[pa.Table]:
-    """Yield the chunks of a block, or the whole block if they are too small."""
-    chunks = max((column.num_chunks for column in block.columns), default=1)
-    if chunks <= 1 or block.num_rows < chunks * tuning.JOINED_PIECE_ROWS_MIN:
-        yield block
-        return
-    for batch in block.to_batches():
-        yield pa.Table.from_batches([batch])
+
+def _block_pieces(block: pa.Table, batch_rows: int) -> Iterator[pa.Table]:
+    """Yield the rows of a block in the pieces that become batches. The block alone says where it is cut, not the
+    number of threads, so that sums of floats are the same on each machine.
+
+    Consecutive chunks are joined where they are small, and where copying them costs less than a batch does."""
+    rows_max = batch_rows
+    row_bytes = max(block.nbytes // max(block.num_rows, 1), 1)
+    if batch_rows == BATCH_ROWS:  # else max_block_size asks for smaller ones
+        rows_max = max(
+            batch_rows, min(tuning.BLOCK_BATCH_ROWS, tuning.LARGE_TASK_BYTES // row_bytes)
+        )
+    if max((column.num_chunks for column in block.columns), default=1) <= 1:
+        chunks: Iterable[pa.Table] = (block,)
+    else:
+        batches = block.to_batches()
+        are_small = block.num_rows < len(batches) * tuning.JOINED_PIECE_ROWS_MIN
+        joined_rows = rows_max * 3 // 2 if rows_max > batch_rows else rows_max * are_small
+        chunks = _joined_chunks(batches, joined_rows, always=are_small)
+    for chunk in chunks:
+        count = max(round(chunk.num_rows / rows_max), 1) if rows_max > batch_rows else 0
+        piece_rows = math.ceil(chunk.num_rows / count) if count else rows_max
+        for start in range(0, chunk.num_rows, piece_rows):
+            yield chunk.slice(start, piece_rows)
+
+
+def _joined_chunks(
+    batches: Sequence[pa.RecordBatch], rows_max: int, *, always: bool
+) -> Iterator[pa.Table]:
+    """Yield the batches as tables, consecutive ones as one table of at most `rows_max` rows. Unless `always`, those
+    that have large dictionaries of their own are not joined."""
+    waiting: list[pa.RecordBatch] = []
+    rows = values = 0
+    for batch in batches:
+        codes = [c for c in batch.columns if isinstance(c, pa.DictionaryArray)]
+        more_values = sum(len(column.dictionary) for column in codes)
+        rows, values = rows + batch.num_rows, values + more_values
+        is_cheap = always or values * tuning.ROWS_PER_JOINED_VALUE_MIN <= rows
+        if waiting and (rows > rows_max or not is_cheap):
+            yield pa.Table.from_batches(waiting)
+            waiting, rows, values = [], batch.num_rows, more_values
+        waiting.append(batch)
+    if waiting:
+        yield pa.Table.from_batches(waiting)
 
 
 def _block_batch(

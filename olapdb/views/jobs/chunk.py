@@ -10,13 +10,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Literal, TypeAlias
 
 import pyarrow as pa
 
 from olapdb.config import SESSION_SETTINGS, Settings
-from olapdb.engine.combine import combine
+from olapdb.engine.combine import combine, keeps_distinct_keys
 from olapdb.errors import Error, InternalError, QueryWasCancelled, UnknownTable
 from olapdb.execute.operators.aggregate import coded_keys
 from olapdb.functions.base import Environment
@@ -89,6 +89,12 @@ class ChunkTask:
     def rows(self) -> int:
         """Return the number of source rows."""
         return sum(part.rows for part in self.parts)
+
+    def with_threads(self, threads: int) -> ChunkTask:
+        """Return the task with at most so many threads for its queries, which run beside those of other chunks."""
+        set_threads = Settings(dict(self.settings)).threads
+        others = (item for item in self.settings if item[0] != "max_threads")
+        return replace(self, settings=(*others, ("max_threads", min(threads, set_threads))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +260,7 @@ class _ChunkBuffer:
         self._stager = BlockStager(context, task.lease_id, swap=task.swap, owns_blocks=True)
         self._buffer: list[pa.Table] = []
         self._buffered_rows = 0
+        self._is_combined = False
         self._combine_at = BLOCK_ROWS_MAX
         self._target_rows = 0
         self._last_block: NewBlock | None = None
@@ -270,6 +277,7 @@ class _ChunkBuffer:
             return
         self._buffer.append(selected)
         self._buffered_rows += selected.num_rows
+        self._is_combined = False
         if self._buffered_rows < self._combine_at:
             return
         if self._bound.target.engine.combines:
@@ -282,7 +290,7 @@ class _ChunkBuffer:
     def finish(self) -> tuple[StagedInsert | None, bytes | None, int]:
         """Combine and stage the remaining rows. Return the staged insert, the rows as an IPC stream
         (only for the purpose "rows", then nothing is staged), and the number of target rows."""
-        if self._buffer and self._bound.target.engine.combines:
+        if self._buffer and self._bound.target.engine.combines and not self._has_distinct_keys:
             self._set_buffer(self._combined())
         if self._task.purpose == "rows":
             rows = self._buffered_table()
@@ -315,8 +323,8 @@ class _ChunkBuffer:
         return pa.concat_tables(pieces) if pieces else result.slice(0, 0)
 
     def _set_buffer(self, rows: pa.Table) -> None:
-        """Replace the buffered rows."""
-        self._buffer, self._buffered_rows = [rows], rows.num_rows
+        """Replace the buffered rows by these combined ones."""
+        self._buffer, self._buffered_rows, self._is_combined = [rows], rows.num_rows, True
 
     def _buffered_table(self) -> pa.Table:
         """Return the buffered rows as one table, which may be empty."""
@@ -328,6 +336,17 @@ class _ChunkBuffer:
     def _combined(self) -> pa.Table:
         """Return all buffered rows, combined as the target's engine would merge them."""
         return combined_rows(self._bound.target, self._buffered_table(), self._context)
+
+    @property
+    def _has_distinct_keys(self) -> bool:
+        """Return whether no two buffered rows, which are to be staged, have the same key, so that combining changes
+        none of them: they are the view's rows of one block, or were combined before."""
+        return (
+            (len(self._buffer) == 1)
+            and (self._bound.unique or self._is_combined)
+            and self._task.purpose != "rows"
+            and keeps_distinct_keys(self._bound.target)
+        )
 
     def _stage_empty_slices(self) -> None:
         """Record the chunk's source blocks, by placeholder parts, in each slice where all rows that
@@ -363,6 +382,7 @@ class _ChunkBuffer:
             "backfill",
             self._booked_partitions,
             fires=self._task.purpose == "backfill",
+            unique=self._has_distinct_keys,
         )
         self._target_rows += rows.num_rows
         self._buffer, self._buffered_rows = [], 0

@@ -91,7 +91,11 @@ class InProcessExecutor:
             for task in tasks:
                 yield self._compute_here(task, stop)
             return
-        remaining_tasks = list(reversed(tasks))
+        fair_rows = sum(rows) / threads
+        remaining_tasks = [
+            task if task.rows > fair_rows else task.with_threads(max(1, self.threads // threads))
+            for task in reversed(tasks)
+        ]
         ended = threading.Event()
         running: set[Future[StagedChunk | FailedChunk]] = set()
         outcomes: deque[StagedChunk | FailedChunk] = deque()
