@@ -184,12 +184,7 @@ class BlockStager(BlockWriter):
         """
         number = self._new_block(table, block.num_rows, kind)
         self._write(
-            table,
-            block,
-            number,
-            contributions,
-            booked_partitions=booked_partitions,
-            unique=unique,
+            table, block, number, contributions, booked_partitions=booked_partitions, unique=unique
         )
         if fires:
             self._written_dimensions = self._cascade.written_dimensions(table.id)

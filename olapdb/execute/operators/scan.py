@@ -514,9 +514,10 @@ def _block_pieces(block: pa.Table, batch_rows: int) -> Iterator[pa.Table]:
         joined_rows = rows_max * 3 // 2 if rows_max > batch_rows else rows_max * are_small
         chunks = _joined_chunks(batches, joined_rows, always=are_small)
     for chunk in chunks:
-        count = max(round(chunk.num_rows / rows_max), 1) if rows_max > batch_rows else 0
-        piece_rows = math.ceil(chunk.num_rows / count) if count else rows_max
-        for start in range(0, chunk.num_rows, piece_rows):
+        piece_rows = rows_max
+        if rows_max > batch_rows:  # pieces of about as many rows, so that the last one is not small
+            piece_rows = math.ceil(chunk.num_rows / max(round(chunk.num_rows / rows_max), 1))
+        for start in range(0, chunk.num_rows, max(piece_rows, 1)):
             yield chunk.slice(start, piece_rows)
 
 

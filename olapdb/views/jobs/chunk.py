@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Literal, TypeAlias
 
 import pyarrow as pa
@@ -90,12 +90,6 @@ class ChunkTask:
         """Return the number of source rows."""
         return sum(part.rows for part in self.parts)
 
-    def with_threads(self, threads: int) -> ChunkTask:
-        """Return the task with at most so many threads for its queries, which run beside those of other chunks."""
-        set_threads = Settings(dict(self.settings)).threads
-        others = (item for item in self.settings if item[0] != "max_threads")
-        return replace(self, settings=(*others, ("max_threads", min(threads, set_threads))))
-
 
 @dataclass(frozen=True, slots=True)
 class StagedChunk:
@@ -125,8 +119,10 @@ def compute_chunk(
     store: Store,
     cache: Cache | None = None,
     cancelled: threading.Event | None = None,
+    at_a_time: int = 1,
 ) -> StagedChunk:
-    """Run the view over the chunk's source rows; stage or return the result.
+    """Run the view over the chunk's source rows; stage or return the result. The process computes `at_a_time` chunks at
+    a time, whose queries share the threads of the settings.
 
     Publishes nothing; staged files carry the task's lease. Raises the view's own errors, which name
     the view, and QueryWasCancelled once `cancelled` is set. Deletes the staged files on any
@@ -136,7 +132,7 @@ def compute_chunk(
         task.snapshot,
         store,
         cache or Cache(),
-        Settings(dict(task.settings)),
+        _share_of_threads(task, at_a_time),
         task.environment,
         cancelled or threading.Event(),
     )
@@ -168,6 +164,16 @@ def rows_of_chunk(chunk: StagedChunk) -> pa.Table:
         raise InternalError("The chunk was not computed for its rows.")
     with pa.ipc.open_stream(chunk.rows) as reader:
         return reader.read_all()
+
+
+def _share_of_threads(task: ChunkTask, at_a_time: int) -> Settings:
+    """Return the task's settings with the threads of one of `at_a_time` chunks, at least one. A number of threads that
+    the view has of its own stays."""
+    settings = Settings(dict(task.settings))
+    has_own = any(name == "max_threads" for name, _ in task.view.settings)
+    if at_a_time == 1 or (has_own and "max_threads" not in settings.changed):
+        return settings
+    return Settings({**settings.changed, "max_threads": max(1, settings.threads // at_a_time)})
 
 
 # --- reading -------------------------------------------------------------------------------------
