@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from olapdb.config import tuning
 from olapdb.errors import TooManyRows
-from olapdb.execute.operators import part_scan, scan
+from olapdb.execute.operators import block_pieces, part_scan, scan
 from olapdb.execute.pruning.explain_indexes import explain_indexes
 from olapdb.plan import nodes
 from olapdb.plan.expressions import Expression, ScalarSubquery
@@ -383,8 +383,8 @@ def test_pieces_of_a_block_are_its_rows_in_order(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tuning, "BLOCK_BATCH_ROWS", block_rows)
         patch.setattr(tuning, "JOINED_PIECE_ROWS_MIN", joined_min)
-        patch.setattr(scan, "BATCH_ROWS", 16)
-        pieces = list(scan._block_pieces(block, batch_rows))
+        patch.setattr(block_pieces, "BATCH_ROWS", 16)
+        pieces = list(block_pieces.block_pieces(block, batch_rows))
     assert [row for piece in pieces for row in piece.to_pylist()] == block.to_pylist()
     grows = batch_rows == 16 and block_rows > batch_rows
     rows_max = 2 * block_rows if grows else batch_rows
