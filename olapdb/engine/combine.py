@@ -75,6 +75,12 @@ def combine(
     return method(layout, rows, Groups(codes, int(codes[-1]) + 1))
 
 
+def keeps_distinct_keys(table: Table) -> bool:
+    """Return whether `combine` returns rows unchanged of which no two have the same key, and leaves one row of each
+    key of others."""
+    return table.engine.name in _ONE_ROW_OF_A_KEY
+
+
 def columns_to_combine(layout: TableLayout, names: Iterable[str]) -> frozenset[str]:
     """Return the columns that `combine` must read to compute these columns as a merge does."""
     table = layout.table
@@ -193,6 +199,9 @@ _METHODS: Mapping[str, Combine] = {
     "VersionedCollapsingMergeTree": versioned_collapsing,
 }
 """By engine: (layout, sorted rows, groups of equal keys with ascending codes) -> combined rows."""
+
+_ONE_ROW_OF_A_KEY = ("AggregatingMergeTree", "CoalescingMergeTree", "ReplacingMergeTree")
+"""Not Collapsing, which keeps up to two rows of a key, nor Summing, which drops rows whose sums are zero."""
 
 
 def _merged_columns(layout: TableLayout, rows: pa.Table, groups: Groups) -> dict[str, pa.Array]:

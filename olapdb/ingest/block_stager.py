@@ -173,16 +173,19 @@ class BlockStager(BlockWriter):
         booked_partitions: set[str],
         *,
         fires: bool = True,
+        unique: bool = False,
     ) -> NewBlock:
         """Stage a block of a view's target that a backfill or a replay computed; return its number.
 
         A replay passes `fires` False: views of the target do not process its blocks.  A chunk may
         consist of several blocks.  In each partition of the target only its first part names the
         source blocks, so that the ledger counts each block once; `booked_partitions` collects these
-        partitions.
+        partitions. `unique` says that no two rows have one sorting key.
         """
         number = self._new_block(table, block.num_rows, kind)
-        self._write(table, block, number, contributions, booked_partitions=booked_partitions)
+        self._write(
+            table, block, number, contributions, booked_partitions=booked_partitions, unique=unique
+        )
         if fires:
             self._written_dimensions = self._cascade.written_dimensions(table.id)
             self.cascade(table, block, number, 0)

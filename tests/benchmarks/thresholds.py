@@ -401,6 +401,28 @@ CASES: Mapping[str, Case] = {
         ],
         "INSERT INTO t SELECT number, toString(number % 20), number / 7 FROM numbers(500000) SETTINGS max_block_size = {n}",
     ),
+    "BLOCK_BATCH_ROWS": Case(
+        _each("BLOCK_BATCH_ROWS", 0, 1 << 18, 1 << 20),
+        (350_000, 1_000_000),
+        [
+            "CREATE TABLE t (k UInt32, name String, v Float64) ENGINE = MergeTree ORDER BY k",
+            STATES[1],
+            STATES[2],
+            "SYSTEM STOP MERGES",
+        ],
+        "INSERT INTO t SELECT number, toString(number % 20), number / 7 FROM numbers({n})",
+    ),
+    "ROWS_PER_JOINED_VALUE_MIN": Case(
+        _each("ROWS_PER_JOINED_VALUE_MIN", 0, 16, NEVER),
+        (4, 100, 10_000),
+        [
+            "CREATE TABLE t (k UInt32, name String, v Float64) ENGINE = MergeTree ORDER BY k",
+            STATES[1],
+            STATES[2],
+            "SYSTEM STOP MERGES",
+        ],
+        "INSERT INTO t SELECT number, toString(number % {n}), number / 7 FROM numbers(500000) SETTINGS max_block_size = 65536",
+    ),
     "JSON_TEXT_MAX": Case(
         {"fast": {"JSON_TEXT_MAX": NEVER}, "slow": {"JSON_TEXT_MAX": -1}},
         (100, 1_000, 4_000, 40_000),

@@ -15,14 +15,14 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from olapdb.compute.batches import single_chunk
+from olapdb.compute.batches import broadcast, single_chunk
 from olapdb.compute.context import ExecutionContext
 from olapdb.compute.evaluate import evaluate_array, evaluate_predicate
 from olapdb.compute.short_decimals import ShortProgram, program_of
 from olapdb.config import tuning
 from olapdb.execute.operators.coded_branches import BranchCodes, branch_column
 from olapdb.execute.operators.coded_texts import TextValues, is_over_one_text
-from olapdb.execute.operators.compact_columns import decoded, is_compact
+from olapdb.execute.operators.compact_columns import decoded, is_compact, plain_column
 from olapdb.functions.aggregates import group_kernels
 from olapdb.functions.base import Groups
 from olapdb.functions.kernels.decimal_width import has_short_form, is_short, lengthened
@@ -237,6 +237,11 @@ class CodedInputs:
 
     def _evaluated(self, expression: Expression, batch: pa.RecordBatch) -> pa.Array:
         """Return the values of the expression over the batch: no dictionary, but maybe Decimals of 64 bits."""
+        if isinstance(expression, ColumnRef):  # looking for what it shares with others costs more
+            column = batch.column(expression.name)
+            if is_short(column.type):
+                return column
+            return broadcast(plain_column(column), batch.num_rows, expression.type)
         return self._values_of(self._inputs[id(expression)], batch)
 
     def _values_of(self, source: _Input, batch: pa.RecordBatch) -> pa.Array:
@@ -251,10 +256,6 @@ class CodedInputs:
     def _computed(self, source: _Input, batch: pa.RecordBatch) -> pa.Array:
         """Return the values of an input over the batch."""
         expression = source.expression
-        if isinstance(expression, ColumnRef):
-            column = batch.column(expression.name)
-            if is_short(column.type):
-                return column
         program = source.program if batch.num_rows >= tuning.RANGE_ROWS_MIN else None
         values = None if program is None else program.run(self._with_shared(source, batch))
         if values is not None:

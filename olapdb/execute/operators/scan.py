@@ -60,8 +60,9 @@ from olapdb.types import String, plain
 from olapdb.types.arrow_values import from_numpy
 
 if TYPE_CHECKING:
-    from olapdb.execute.operators import final
+    from olapdb.execute.operators import block_pieces, final
 else:
+    block_pieces = LazyModule("olapdb.execute.operators.block_pieces")
     final = LazyModule("olapdb.execute.operators.final")
 
 
@@ -482,28 +483,16 @@ def _block_batches(
     context.count_read(block.num_rows, block.nbytes)
     conditions = RowFilter(scan_conditions(node), context)
 
-    def filtered(batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the scan's output columns of the rows that meet the conditions."""
-        return _output(node, batch, conditions.mask(batch), coded)
-
-    batches = (
-        batch
-        for piece in _block_pieces(block)
-        for batch in cut(_block_batch(node, sources, piece, coded), context.batch_rows)
-    )
-    for batch in context.parallel(filtered, batches):
+    def filtered(piece: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Yield the scan's output columns of the rows of a piece that meet the conditions."""
+        batch = _block_batch(node, sources, piece, coded)
+        batch = _output(node, batch, conditions.mask(batch), coded)
         if batch.num_rows:
             yield batch
 
-
-def _block_pieces(block: pa.Table) -> Iterator[pa.Table]:
-    """Yield the chunks of a block, or the whole block if they are too small."""
-    chunks = max((column.num_chunks for column in block.columns), default=1)
-    if chunks <= 1 or block.num_rows < chunks * tuning.JOINED_PIECE_ROWS_MIN:
-        yield block
-        return
-    for batch in block.to_batches():
-        yield pa.Table.from_batches([batch])
+    pieces = list(block_pieces.block_pieces(block, context.batch_rows))
+    rows = [piece.num_rows for piece in pieces]
+    return Stage(context, filtered, pieces, known=KnownTasks(rows, is_long=True))
 
 
 def _block_batch(

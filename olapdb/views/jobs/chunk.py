@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias
 import pyarrow as pa
 
 from olapdb.config import SESSION_SETTINGS, Settings
-from olapdb.engine.combine import combine
+from olapdb.engine.combine import combine, keeps_distinct_keys
 from olapdb.errors import Error, InternalError, QueryWasCancelled, UnknownTable
 from olapdb.execute.operators.aggregate import coded_keys
 from olapdb.functions.base import Environment
@@ -119,8 +119,10 @@ def compute_chunk(
     store: Store,
     cache: Cache | None = None,
     cancelled: threading.Event | None = None,
+    at_a_time: int = 1,
 ) -> StagedChunk:
-    """Run the view over the chunk's source rows; stage or return the result.
+    """Run the view over the chunk's source rows; stage or return the result. The process computes `at_a_time` chunks at
+    a time, whose queries share the threads of the settings.
 
     Publishes nothing; staged files carry the task's lease. Raises the view's own errors, which name
     the view, and QueryWasCancelled once `cancelled` is set. Deletes the staged files on any
@@ -130,7 +132,7 @@ def compute_chunk(
         task.snapshot,
         store,
         cache or Cache(),
-        Settings(dict(task.settings)),
+        _share_of_threads(task, at_a_time),
         task.environment,
         cancelled or threading.Event(),
     )
@@ -162,6 +164,16 @@ def rows_of_chunk(chunk: StagedChunk) -> pa.Table:
         raise InternalError("The chunk was not computed for its rows.")
     with pa.ipc.open_stream(chunk.rows) as reader:
         return reader.read_all()
+
+
+def _share_of_threads(task: ChunkTask, at_a_time: int) -> Settings:
+    """Return the task's settings with the threads of one of `at_a_time` chunks, at least one. A number of threads that
+    the view has of its own stays."""
+    settings = Settings(dict(task.settings))
+    has_own = any(name == "max_threads" for name, _ in task.view.settings)
+    if at_a_time == 1 or (has_own and "max_threads" not in settings.changed):
+        return settings
+    return Settings({**settings.changed, "max_threads": max(1, settings.threads // at_a_time)})
 
 
 # --- reading -------------------------------------------------------------------------------------
@@ -254,6 +266,7 @@ class _ChunkBuffer:
         self._stager = BlockStager(context, task.lease_id, swap=task.swap, owns_blocks=True)
         self._buffer: list[pa.Table] = []
         self._buffered_rows = 0
+        self._is_combined = False
         self._combine_at = BLOCK_ROWS_MAX
         self._target_rows = 0
         self._last_block: NewBlock | None = None
@@ -270,6 +283,7 @@ class _ChunkBuffer:
             return
         self._buffer.append(selected)
         self._buffered_rows += selected.num_rows
+        self._is_combined = False
         if self._buffered_rows < self._combine_at:
             return
         if self._bound.target.engine.combines:
@@ -282,7 +296,7 @@ class _ChunkBuffer:
     def finish(self) -> tuple[StagedInsert | None, bytes | None, int]:
         """Combine and stage the remaining rows. Return the staged insert, the rows as an IPC stream
         (only for the purpose "rows", then nothing is staged), and the number of target rows."""
-        if self._buffer and self._bound.target.engine.combines:
+        if self._buffer and self._bound.target.engine.combines and not self._has_distinct_keys:
             self._set_buffer(self._combined())
         if self._task.purpose == "rows":
             rows = self._buffered_table()
@@ -315,8 +329,8 @@ class _ChunkBuffer:
         return pa.concat_tables(pieces) if pieces else result.slice(0, 0)
 
     def _set_buffer(self, rows: pa.Table) -> None:
-        """Replace the buffered rows."""
-        self._buffer, self._buffered_rows = [rows], rows.num_rows
+        """Replace the buffered rows by these combined ones."""
+        self._buffer, self._buffered_rows, self._is_combined = [rows], rows.num_rows, True
 
     def _buffered_table(self) -> pa.Table:
         """Return the buffered rows as one table, which may be empty."""
@@ -328,6 +342,17 @@ class _ChunkBuffer:
     def _combined(self) -> pa.Table:
         """Return all buffered rows, combined as the target's engine would merge them."""
         return combined_rows(self._bound.target, self._buffered_table(), self._context)
+
+    @property
+    def _has_distinct_keys(self) -> bool:
+        """Return whether no two buffered rows, which are to be staged, have the same key, so that combining changes
+        none of them: they are the view's rows of one block, or were combined before."""
+        return (
+            (len(self._buffer) == 1)
+            and (self._bound.unique or self._is_combined)
+            and self._task.purpose != "rows"
+            and keeps_distinct_keys(self._bound.target)
+        )
 
     def _stage_empty_slices(self) -> None:
         """Record the chunk's source blocks, by placeholder parts, in each slice where all rows that
@@ -363,6 +388,7 @@ class _ChunkBuffer:
             "backfill",
             self._booked_partitions,
             fires=self._task.purpose == "backfill",
+            unique=self._has_distinct_keys,
         )
         self._target_rows += rows.num_rows
         self._buffer, self._buffered_rows = [], 0

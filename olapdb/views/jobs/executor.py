@@ -91,7 +91,11 @@ class InProcessExecutor:
             for task in tasks:
                 yield self._compute_here(task, stop)
             return
-        remaining_tasks = list(reversed(tasks))
+        # A chunk that outlasts the others has all threads for its queries.
+        remaining_tasks = [
+            (task, threads if task_rows * threads <= sum(rows) else 1)
+            for task, task_rows in zip(reversed(tasks), reversed(rows), strict=True)
+        ]
         ended = threading.Event()
         running: set[Future[StagedChunk | FailedChunk]] = set()
         outcomes: deque[StagedChunk | FailedChunk] = deque()
@@ -101,7 +105,7 @@ class InProcessExecutor:
                     if stop():
                         raise cancelled_error()
                     while remaining_tasks and len(running) < WAITING_FACTOR * threads:
-                        running.add(pool.submit(self._compute, remaining_tasks.pop(), ended))
+                        running.add(pool.submit(self._compute, *remaining_tasks.pop(), ended))
                     done, running = wait(running, POLL_SECONDS, FIRST_COMPLETED)
                     outcomes.extend(future.result() for future in done)
                     while outcomes:
@@ -116,16 +120,18 @@ class InProcessExecutor:
         """Return the outcome of one small chunk, computed in the caller's thread. It asks `stop` at
         each batch."""
         ended = _Asking(stop)
-        outcome = self._compute(task, ended)
+        outcome = self._compute(task, 1, ended)
         if ended.is_set():
             self._drop((outcome,))
             raise cancelled_error()
         return outcome
 
-    def _compute(self, task: ChunkTask, ended: threading.Event) -> StagedChunk | FailedChunk:
-        """Return the computed chunk, or its error as a FailedChunk."""
+    def _compute(
+        self, task: ChunkTask, at_a_time: int, ended: threading.Event
+    ) -> StagedChunk | FailedChunk:
+        """Return the computed chunk, one of `at_a_time`, or its error as a FailedChunk."""
         try:
-            return compute_chunk(task, self.store, self.cache, ended)
+            return compute_chunk(task, self.store, self.cache, ended, at_a_time)
         except Error as error:
             return FailedChunk(task.index, task.partition, error)
 

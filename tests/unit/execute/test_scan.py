@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from olapdb.config import tuning
 from olapdb.errors import TooManyRows
-from olapdb.execute.operators import part_scan, scan
+from olapdb.execute.operators import block_pieces, part_scan, scan
 from olapdb.execute.pruning.explain_indexes import explain_indexes
 from olapdb.plan import nodes
 from olapdb.plan.expressions import Expression, ScalarSubquery
@@ -361,3 +361,31 @@ def test_texts_that_no_one_has_read_come_in_small_tasks(monkeypatch: pytest.Monk
     assert max(task_rows(table.scan("k"))) > 2_000
     assert rows_of(node, context)[-1] == (f"{9_999:040}",)
     assert task_rows(node) == is_written
+
+
+@given(
+    st.lists(st.integers(0, 40), min_size=1, max_size=12),
+    st.sampled_from([4, 16, 40]),
+    st.sampled_from([0, 8, 100]),
+    st.sampled_from([0, 5, 30]),
+    st.booleans(),
+)
+def test_pieces_of_a_block_are_its_rows_in_order(
+    sizes: list[int], batch_rows: int, block_rows: int, joined_min: int, coded: bool
+) -> None:
+    """Chunks may be empty, and each may have a dictionary of its own."""
+    tables = []
+    for number, size in enumerate(sizes):
+        names = pa.array([f"name {number} {row % 3}" for row in range(size)], pa.string())
+        columns = [pa.array(range(size), pa.int64()), names.dictionary_encode() if coded else names]
+        tables.append(pa.table(columns, names=["k", "name"]))
+    block = pa.concat_tables(tables)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tuning, "BLOCK_BATCH_ROWS", block_rows)
+        patch.setattr(tuning, "JOINED_PIECE_ROWS_MIN", joined_min)
+        patch.setattr(block_pieces, "BATCH_ROWS", 16)
+        pieces = list(block_pieces.block_pieces(block, batch_rows))
+    assert [row for piece in pieces for row in piece.to_pylist()] == block.to_pylist()
+    grows = batch_rows == 16 and block_rows > batch_rows
+    rows_max = 2 * block_rows if grows else batch_rows
+    assert all(0 < piece.num_rows <= rows_max for piece in pieces)

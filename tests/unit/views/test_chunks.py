@@ -354,3 +354,43 @@ def test_wide_rows_are_read_in_smaller_blocks(
         )
     assert rows(connection, "SELECT n FROM narrow") == [(1000,)], "only columns that are read count"
     assert {n for (n,) in rows(connection, "SELECT n FROM whole")} == {200}
+
+
+@pytest.mark.parametrize("block_rows", [1_000_000, 700])
+@pytest.mark.parametrize("engine", ["AggregatingMergeTree", "SummingMergeTree"])
+def test_rows_of_one_block_are_not_combined_twice(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch, engine: str, block_rows: int
+) -> None:
+    """A view that gives each key once a block needs no combining after a single block, and one after several."""
+    monkeypatch.setattr(chunk, "PIECE_ROWS", 500)
+    connection.execute(
+        "CREATE TABLE s (p UInt8, k UInt32, v Int64) ENGINE = MergeTree PARTITION BY p ORDER BY v"
+        " SETTINGS index_granularity = 100"
+    )
+    connection.execute(
+        "INSERT INTO s SETTINGS inline_bytes_max = 0"
+        " SELECT number % 2, number % 90, number % 7 - 2 FROM numbers(4000)"
+    )
+    connection.execute(
+        "CREATE TABLE t (p UInt8, k UInt32, n SimpleAggregateFunction(sum, Int64))"
+        f" ENGINE = {engine} PARTITION BY k % 3 ORDER BY (k, p)"
+    )
+    connection.execute(
+        "CREATE MATERIALIZED VIEW m TO t AS SELECT p, k, sum(v) AS n FROM s GROUP BY p, k"
+    )
+    combined: list[int] = []
+    combine_rows = chunk.combined_rows
+    monkeypatch.setattr(
+        chunk, "combined_rows", lambda *given: [combined.append(1), combine_rows(*given)][1]
+    )
+    connection.execute(f"SYSTEM BACKFILL VIEW m SETTINGS max_insert_block_size = {block_rows}")
+    parts = rows(
+        connection, "SELECT count(), sum(rows) FROM system.parts WHERE active AND table = 't'"
+    )
+    assert parts == [(6, 90)]
+    assert bool(combined) == (block_rows == 700 or engine == "SummingMergeTree")
+    expected = rows(connection, "SELECT p, k, sum(v) FROM s GROUP BY p, k ORDER BY p, k")
+    assert rows(connection, "SELECT p, k, n FROM t ORDER BY p, k") == expected
+    assert verdict(connection, "m") == "covered"
+    services = connection.database.services
+    assert check_database(services.catalog, services.store) == []

@@ -47,3 +47,22 @@ def test_what_waits_is_not_computed_after_a_stop(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(QueryWasCancelled):
         list(InProcessExecutor(MemoryStore(), threads=2).run(tasks(50), lambda: len(begun) > 0))
     assert len(begun) <= 8
+
+
+def test_chunks_that_run_side_by_side_share_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that has more rows than its share outlasts the others, and has all threads."""
+    shares: dict[int, int] = {}
+
+    def compute(task: Any, store: Any, cache: Any, ended: Any, at_a_time: int) -> StagedChunk:
+        shares[task.index] = at_a_time
+        return StagedChunk(task.index, "", None, None, 0, 0, 0)
+
+    monkeypatch.setattr(executor_module, "compute_chunk", compute)
+    some = tasks(5)
+    list(InProcessExecutor(MemoryStore(), threads=2).run(some))
+    assert shares == dict.fromkeys(range(5), 2)
+    some[3].rows = 1 << 24
+    list(InProcessExecutor(MemoryStore(), threads=2).run(some))
+    assert shares == {0: 2, 1: 2, 2: 2, 3: 1, 4: 2}
+    list(InProcessExecutor(MemoryStore(), threads=2).run(some[:1]))
+    assert shares[0] == 1
