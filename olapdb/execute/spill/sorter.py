@@ -110,6 +110,10 @@ class Sorter:
             self._spill()
         buffer.add(batch)
 
+    def spill(self) -> None:
+        """Write the rows in memory to disk: the caller has no room to work on them at once."""
+        self._spill()
+
     def cut_back(self) -> pa.RecordBatch | None:
         """Sort the rows in memory and keep only the first `limit` of them. Return the last of these as a batch of one
         row, None if there are none. Call it only while no row is on disk."""
