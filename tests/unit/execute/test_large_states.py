@@ -70,22 +70,51 @@ CALLS = (
     "lagInFrame(v, 2) OVER (ORDER BY k ROWS BETWEEN 5 PRECEDING AND 1 FOLLOWING)",
     "sum(v) OVER (PARTITION BY p), count() OVER (), max(s) OVER ()",
     f"sum(v) OVER ({IN_ORDER} ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)",
+    f"first_value(s) OVER ({IN_ORDER}), last_value(v) OVER ({IN_ORDER})",
+    "last_value(s) OVER (PARTITION BY p ORDER BY o), first_value(c) OVER (PARTITION BY p ORDER BY o)",
+    f"first_value(c) OVER ({IN_ORDER} {{whole}}), last_value(c) RESPECT NULLS OVER ({IN_ORDER} {{whole}})",
+    f"any(c) OVER ({IN_ORDER} {{rest}}), anyLast(c) OVER ({IN_ORDER} {{rest}}), sum(v) OVER ({IN_ORDER} {{rest}})",
+    f"sum(v) OVER ({IN_ORDER} {{past}} 1 PRECEDING), count() OVER ({IN_ORDER} {{past}} 7 PRECEDING)",
+    f"max(v) OVER ({IN_ORDER} {{past}} 4 FOLLOWING), last_value(c) OVER ({IN_ORDER} {{past}} 2 FOLLOWING)",
+    "min(v) OVER (ORDER BY k ROWS BETWEEN 3 PRECEDING AND UNBOUNDED FOLLOWING),"
+    " count(c) OVER (ORDER BY k ROWS BETWEEN 5 FOLLOWING AND UNBOUNDED FOLLOWING)",
+    "sum(v) OVER (PARTITION BY p ORDER BY o RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)",
+    "sum(v) OVER (ORDER BY o RANGE BETWEEN 5 PRECEDING AND CURRENT ROW)",
+    "max(v) OVER (PARTITION BY p ORDER BY o DESC RANGE BETWEEN 3 PRECEDING AND 2 FOLLOWING),"
+    " rank() OVER (PARTITION BY p ORDER BY o DESC)",
+    "count() OVER (ORDER BY o RANGE BETWEEN 9 PRECEDING AND 4 PRECEDING),"
+    " sum(v) OVER (ORDER BY o RANGE BETWEEN 4 FOLLOWING AND 9 FOLLOWING)",
+    "sum(v) OVER (PARTITION BY p ORDER BY o GROUPS BETWEEN 2 PRECEDING AND 1 FOLLOWING)",
+    "count() OVER (ORDER BY o RANGE BETWEEN CURRENT ROW AND CURRENT ROW)",
+    f"ntile(7) OVER ({IN_ORDER}), percent_rank() OVER (PARTITION BY p ORDER BY o)",
+    "cume_dist() OVER (PARTITION BY p ORDER BY o)",
+    f"lagInFrame(v, 3) OVER ({IN_ORDER}), leadInFrame(s, 2, 'none') OVER ({IN_ORDER} {{whole}})",
+    "rank() OVER (ORDER BY v > 100), dense_rank() OVER (ORDER BY v > 100), percent_rank() OVER (ORDER BY v > 100)",
+    "sum(k) OVER (ORDER BY v > 100), last_value(c) OVER (ORDER BY v > 100), cume_dist() OVER (ORDER BY v > 100)",
+    "sum(k) OVER (ORDER BY v > 100 RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING), ntile(3) OVER (ORDER BY v > 100),"
+    " count() OVER (ORDER BY v > 100), row_number() OVER (ORDER BY v > 100) > 0",
+    "sum(v) OVER (ORDER BY v > 100, p), sum(v) OVER (ORDER BY v > 100, p ROWS BETWEEN 2 PRECEDING AND 2 FOLLOWING) > 0",
+    "rank() OVER (), cume_dist() OVER (PARTITION BY p)",
 )
+FRAMES = {
+    "whole": "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING",
+    "rest": "ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING",
+    "past": "ROWS BETWEEN UNBOUNDED PRECEDING AND",
+}
+"""A row's frame is the whole partition, from the row on, or up to a row."""
 
 
 @pytest.mark.parametrize("calls", CALLS)
 def test_a_window_partition_larger_than_memory(connection: Connection, calls: str) -> None:
-    check(connection, f"SELECT k, {calls} FROM t ORDER BY k")
+    check(connection, f"SELECT k, {calls.format(**FRAMES)} FROM t ORDER BY k")
 
 
 @pytest.mark.parametrize(
     "calls",
     [
-        "ntile(4) OVER (ORDER BY k)",
-        "last_value(s) OVER (PARTITION BY p ORDER BY k)",
-        "sum(v) OVER (ORDER BY o RANGE BETWEEN 5 PRECEDING AND CURRENT ROW)",
+        "nth_value(s, 3) OVER (ORDER BY k)",
         f"sum(v) OVER (ORDER BY k ROWS BETWEEN {ROWS} PRECEDING AND CURRENT ROW)",
-        "rank() OVER (ORDER BY p)",
+        f"sum(v) OVER (ORDER BY o RANGE BETWEEN {ROWS} PRECEDING AND CURRENT ROW)",
     ],
 )
 def test_calls_that_need_the_whole_partition_are_refused(
