@@ -205,6 +205,17 @@ def test_totals_and_grouping_sets_with_states_past_memory(
     assert spilled_bytes > 0
 
 
+@pytest.mark.parametrize("group", ["ROLLUP(p)", "GROUPING SETS ((p), ())"])
+def test_grouping_sets_of_groups_whose_states_are_past_memory(
+    connection: Connection, group: str
+) -> None:
+    sql = f"SELECT p, uniqExact(k), quantileExact(v), sum(v) FROM {MANY} GROUP BY {group} ORDER BY ALL"
+    expected, _ = run(connection, sql, {"max_threads": 2})
+    rows, spilled_bytes = run(connection, sql, {**LIMITED, "max_memory_usage": 2_400_000})
+    assert rows == expected
+    assert spilled_bytes > 0
+
+
 @pytest.mark.parametrize("call", ["groupArray(k)", "length(groupUniqArray(k))"])
 def test_a_large_state_is_refused_with_advice(connection: Connection, call: str) -> None:
     with pytest.raises(MemoryLimitExceeded) as error:
@@ -232,4 +243,35 @@ def test_other_operators_answer_the_same_from_disk(connection: Connection, sql: 
     expected, _ = run(connection, sql, {"max_threads": 2})
     rows, spilled_bytes = run(connection, sql, SPILLING)
     assert sorted(rows) == sorted(expected)
+    assert spilled_bytes > 0
+
+
+MANY_OF_ONE_KEY = (
+    "(SELECT if(number % 10 = 0, number, 7) AS k, toString(number % 1000) AS s, intHash32(number) % 20000 AS v,"
+    " if(number % 11 = 0, NULL, number % 9) AS c FROM numbers(60000))"
+)
+
+
+@pytest.mark.parametrize(
+    "join",
+    [
+        "ASOF JOIN {right} AS r ON l.k = r.k AND l.v >= r.v",
+        "ASOF JOIN {right} AS r ON l.k = r.k AND l.v > r.v",
+        "ASOF JOIN {right} AS r ON l.k = r.k AND l.v <= r.v",
+        "ASOF LEFT JOIN {right} AS r ON l.k = r.k AND l.v < r.v",
+        "ASOF LEFT JOIN {right} AS r ON l.k = r.k AND l.c >= r.c",
+        "ASOF JOIN {right} AS r ON l.c = r.c AND toFloat64(l.v) / 3 >= if(r.v % 13 = 0, nan, toFloat64(r.v) / 2)",
+        "INNER ANY JOIN {right} AS r ON l.k = r.k",
+    ],
+)
+def test_joins_of_one_key_past_memory(connection: Connection, join: str) -> None:
+    """Rows that no hash divides are sorted, or their first row is enough, or they are joined by pieces."""
+    sql = (
+        f"SELECT l.k, l.v, r.k, r.v, r.s FROM {MANY_OF_ONE_KEY} AS l {join.format(right=MANY_OF_ONE_KEY)}"
+        " ORDER BY ALL"
+    )
+    expected, _ = run(connection, sql, {"max_threads": 2})
+    limited = {**LIMITED, "max_memory_usage": 2_500_000, "max_block_size": 2_000}
+    rows, spilled_bytes = run(connection, sql, limited)
+    assert rows == expected
     assert spilled_bytes > 0
