@@ -96,6 +96,8 @@ class Sorter:
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Add rows. Writes a run first if memory does not take them."""
+        if not batch.num_rows:
+            return  # batches without rows would become a run without blocks
         row_bytes = SORT_BYTES_PER_ROW + self._key_bytes(batch) + self.reserved_row_bytes
         for piece in self._budget.pieces(batch, row_bytes):
             self._add(piece, row_bytes)
