@@ -154,7 +154,9 @@ class PartitionStream:
         )
         waiting: list[pa.RecordBatch] = []
         enough = self._rows_at_once + self._after
-        pieces = (piece for batch in rows for piece in cut(batch, self._rows_at_once))
+        pieces: Iterator[pa.RecordBatch] = (
+            piece for batch in rows for piece in cut(batch, self._rows_at_once)
+        )
         while (piece := next(pieces, None)) is not None:
             self._context.check()
             waiting.append(piece)
