@@ -21,9 +21,9 @@ _ADVICE_FOR = {
     "GROUP BY": " The disk takes groups, and the state of one group of uniqExact, quantileExact, topK and"
     " DISTINCT values, but not that of others, such as groupArray or groupUniqArray of too many values. Use"
     " groupArray(n)(x), or GROUP BY more keys.",
-    "window functions": " The disk takes the rows of a partition for ranks, lag and lead, frames of"
-    " some ROWS, and aggregates from the first row on or over the whole partition. Other calls need"
-    " all of it: use such a frame, or PARTITION BY more keys.",
+    "window functions": " The disk takes the rows of a partition, but the rows of one frame, and those of nth_value and"
+    " unbounded RANGE to an offset, must fit the memory: use a shorter frame, or PARTITION BY more keys.",
+    "FINAL": " The disk takes the rows of FINAL, but those of one sorting key must fit the memory.",
 }
 """What else to do where an operator cannot go on, by its name."""
 

@@ -20,6 +20,9 @@ from olapdb.types import DataType
 TEXT_BYTES_MAX = (1 << 31) - 1
 """The most text of a column in one Arrow array: its offsets are 32 bits wide."""
 
+COUNTED_BYTES_MIN = 1 << 18
+"""Values of so many bytes that are computed for one batch are counted."""
+
 
 class RowBuffer:
     """Batches of one schema, counted on an operator's account."""
@@ -116,9 +119,12 @@ def evaluate_in_batches(
 ) -> pa.Array:
     """Return the expression's value for each row of a large batch, computed a batch at a time.
 
-    The account counts the values, unless the expression is a column of the batch."""
+    The account counts the values, unless the expression is a column of the batch or they are few bytes."""
     if isinstance(expression, ColumnRef) or batch.num_rows <= context.batch_rows:
-        return evaluate_array(expression, batch, context.environment, context.subqueries)
+        values = evaluate_array(expression, batch, context.environment, context.subqueries)
+        if not isinstance(expression, ColumnRef) and values.nbytes > COUNTED_BYTES_MIN:
+            account.grow(values.nbytes)
+        return values
     computed = RowBuffer((Field("value", expression.type),), account)
     for start in range(0, batch.num_rows, context.batch_rows):
         context.check()

@@ -88,8 +88,9 @@ def _aggregated(
         # What makes other groups of these, and a LIMIT that keeps some, need states.
         is_final = not node.sets and node.totals is None and first is None and not context.blocks
         answers = results_of(node, positions) if is_final else ()
+        repeats = bool(node.sets) and node.totals is None and first is None
         merger = stack.enter_context(
-            GroupMerger(calls, len(node.keys), context, account, results=answers)
+            GroupMerger(calls, len(node.keys), context, account, results=answers, repeats=repeats)
         )
         grouping = _Grouping(node, calls, context, merger)
         grouping.may_divide &= first is None

@@ -2,6 +2,7 @@
 
 With do_not_merge_across_partitions_select_final they are combined within each partition.  Only
 conditions on columns of the sorting key are applied before: they keep or drop all rows of a key.
+Rows that memory does not take are sorted on disk (`spill/combiner.py`).
 """
 
 from __future__ import annotations
@@ -14,19 +15,14 @@ from olapdb.compute.batches import cut, filter_rows, make_batch, single_batch
 from olapdb.compute.context import ExecutionContext
 from olapdb.compute.evaluate import evaluate_predicate
 from olapdb.config import Settings
-from olapdb.engine.combine import columns_to_combine, combine
+from olapdb.engine.combine import columns_to_combine
 from olapdb.engine.layout import TableLayout, layout_of_query
-from olapdb.engine.replacing_collapsing import visible
 from olapdb.execute.operators.part_scan import Source, Task, bytes_of_value, read_task, tasks_of
 from olapdb.execute.pruning.granule_selection import PartSelection, Selector, live_parts
+from olapdb.execute.spill.combiner import combined
 from olapdb.plan.conditions import all_of_any, conjuncts
 from olapdb.plan.expressions import Expression, columns_of
 from olapdb.plan.nodes import Scan
-
-COMBINE_COPIES = 2
-COMBINE_BYTES_PER_ROW = 40
-"""The memory of sorting and combining rows: the sorted rows and the combined rows; row numbers and
-groups of equal keys."""
 
 
 def final_batches(node: Scan, context: ExecutionContext) -> Iterator[pa.RecordBatch]:
@@ -70,7 +66,7 @@ def _final(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of the parts as after a merge; `before` filters them first, None filters none.
 
-    Reads all rows at once, in the order of the sorting key.
+    Rows that memory does not take are sorted on disk.
     """
     sources = _sources(node, layout)
 
@@ -84,22 +80,10 @@ def _final(
         keep = evaluate_predicate(before, named, context.environment, context.subqueries)
         return filter_rows(batch, keep)
 
-    with context.memory.account("FINAL") as account:
-        batches = []
-        for batch in context.parallel(
-            read, tasks_of(parts, sum(bytes_of_value(s.type) for s in sources), context)
-        ):
-            batches.append(batch)
-            account.grow(batch.nbytes)
-        if not batches:
-            return
-        table = pa.Table.from_batches(batches)
-        account.grow(COMBINE_COPIES * table.nbytes + COMBINE_BYTES_PER_ROW * table.num_rows)
-        del batches, batch
-        rows = layout.sort(table)
-        del table
-        rows = visible(node.table, combine(node.table, rows, layout))
-        account.set(rows.nbytes)
+    batches = context.parallel(
+        read, tasks_of(parts, sum(bytes_of_value(s.type) for s in sources), context)
+    )
+    for rows in combined(node.table, sources, batches, layout, context):
         yield from _output(node, rows, context)
 
 

@@ -61,12 +61,15 @@ def aggregate_over(aggregate: Aggregate, arguments: Sequence[pa.Array], frames: 
     return values.take(from_numpy(row_frames))
 
 
-def frame_states(aggregate: Aggregate, arguments: Sequence[pa.Array], frames: Frames) -> pa.Array:
-    """Return the aggregate's state over each row's frame, of `state_type.arrow`, shape (rows,); at least one row."""
+def frame_states(
+    aggregate: Aggregate, arguments: Sequence[pa.Array], frames: Frames, rows: int
+) -> pa.Array:
+    """Return the aggregate's state over each frame, of `state_type.arrow`, shape (frames,); at least one. The frames are of
+    some of the `rows` rows that the arguments have."""
     starts, ends, row_frames = _distinct_frames(frames)
     states = _states_at_once(aggregate, arguments, starts, ends)
     if states is None:
-        tree = _StateTree.of(aggregate, arguments, frames.rows)
+        tree = _StateTree.of(aggregate, arguments, rows)
         states = pa.concat_arrays(list(tree.merged(starts, ends)))
     return states if len(starts) == frames.rows else states.take(from_numpy(row_frames))
 

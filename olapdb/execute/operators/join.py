@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -33,8 +34,14 @@ from olapdb.execute.operators.asof_join import asof_join_batches
 from olapdb.execute.operators.join_outputs import EVERYTHING, Wanted, restored
 from olapdb.execute.operators.join_pairs import Joiner, Matches, missing_value, sides
 from olapdb.execute.operators.row_limits import is_held_in_memory, limited
-from olapdb.execute.spill.joiner import IN_MEMORY, join_by_pieces, join_partitions
+from olapdb.execute.spill.joiner import IN_MEMORY, first_of_keys, join_by_pieces, join_partitions
+from olapdb.lazy import LazyModule
 from olapdb.plan.nodes import Join
+
+if TYPE_CHECKING:
+    from olapdb.execute.spill import asof_joiner
+else:
+    asof_joiner = LazyModule("olapdb.execute.spill.asof_joiner")
 
 
 def join_batches(
@@ -178,9 +185,19 @@ def _join_on_disk(
 
     if node.right_keys and level < LEVELS_MAX:
         yield from join_partitions(node, left, right, context, join, level)
-    elif node.strictness == "ASOF" or (node.strictness, node.kind) == ("ANY", "INNER"):
-        # Such a join chooses one row of all candidates, so it needs the whole right side at once.
-        yield from Deferred(lambda _: _joined(node, left, right, context, IN_MEMORY))
+    elif node.strictness == "ASOF":
+
+        def in_memory(
+            left: Iterator[pa.RecordBatch], right: Iterator[pa.RecordBatch]
+        ) -> Iterator[pa.RecordBatch]:
+            """Return the pairs of some rows of both sides."""
+            return join(node, left, right, IN_MEMORY, context)
+
+        yield from asof_joiner.asof_join_sorted(node, left, right, context, in_memory)
+    elif (node.strictness, node.kind) == ("ANY", "INNER"):
+        # Only the first row of a key is chosen.
+        right = first_of_keys(right, node.right_keys, context)
+        yield from join(node, left, right, IN_MEMORY, context)
     else:
         yield from join_by_pieces(node, left, _pieces(node, right, context), context, join)
 

@@ -47,11 +47,15 @@ class GroupMerger:
         account: MemoryAccount,
         level: int = 0,
         results: Sequence[tuple[AggregateCall, int]] = (),
+        *,
+        repeats: bool = False,
     ) -> None:
         """`results` are the calls of the answer, each with the position of its states in `calls`: then a group whose
-        states memory does not take may come finished, see `large_groups`. Empty: states are needed."""
+        states memory does not take may come finished, see `large_groups`. Empty: states are needed. With `repeats` such a
+        group may come several times, each with some of its states: the caller merges groups again."""
         self._calls = calls
         self._results = results
+        self._repeats = repeats
         self._keys = keys
         self._context = context
         self._account = account
@@ -253,6 +257,10 @@ class GroupMerger:
             for number in large:
                 yield from self._finished(partitions, number)
             return
+        if is_one_group and self._repeats:
+            for number in large:
+                yield from self._read(partitions, number)
+            return
         for number in large:
             yield from self._large_partition(partitions, number)
 
@@ -275,7 +283,13 @@ class GroupMerger:
     def _large_partition(self, partitions: PartitionedRows, number: int) -> Iterator[Partial]:
         """Yield the groups of a partition that may need more than the memory."""
         with GroupMerger(
-            self._calls, self._keys, self._context, self._account, self._level + 1, self._results
+            self._calls,
+            self._keys,
+            self._context,
+            self._account,
+            self._level + 1,
+            self._results,
+            repeats=self._repeats,
         ) as merger:
             for partial in self._read(partitions, number):
                 self._context.check()

@@ -14,9 +14,10 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from olapdb.compute.batches import filter_rows, make_batch
+from olapdb.compute.batches import filter_rows, make_batch, take_rows
 from olapdb.compute.context import ExecutionContext
 from olapdb.compute.evaluate import evaluate_array
+from olapdb.compute.group_codes import factorise
 from olapdb.compute.hash_table import estimate_build_bytes
 from olapdb.compute.spill.files import Extent, SpillFile
 from olapdb.compute.spill.partitions import LEVELS_MAX, PARTITIONS, PartitionedRows
@@ -60,8 +61,10 @@ def join_partitions(
             """Return the pairs of the left and right rows of partition `number`."""
             ours = left_rows.read(number, context.batch_rows)
             theirs = right_rows.read(number, context.batch_rows)
-            return join(node, ours, theirs, level + 1, context)
+            return join(node, ours, theirs, next_level, context)
 
+        # Rows that one level leaves in one partition have one key by all signs: further levels would write them again.
+        next_level = level + 1 if right_rows.divides else LEVELS_MAX
         numbers = [
             number
             for number in range(PARTITIONS)
@@ -155,6 +158,22 @@ def _partitioned(
 
 
 # --- rows that no hash divides
+
+
+def first_of_keys(right: Batches, keys: Sequence[Expression], context: ExecutionContext) -> Batches:
+    """Yield the first row of each key of the right side, in order: all that ANY INNER JOIN looks at. There are few keys."""
+    known: list[pa.RecordBatch] = []
+    for batch in right:
+        context.check()
+        if not batch.num_rows:
+            continue
+        rows = pa.Table.from_batches([*known, batch]).combine_chunks().to_batches()[0]
+        values = [
+            evaluate_array(key, rows, context.environment, context.subqueries) for key in keys
+        ]
+        first = factorise(values, rows.num_rows).first
+        known = [take_rows(rows, from_numpy(np.sort(first)))]
+    yield from known
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from olapdb.compute.batches import cut, single_chunk, take_rows
 from olapdb.compute.context import ExecutionContext
+from olapdb.compute.evaluate import evaluate_array
 from olapdb.compute.memory import MemoryAccount
 from olapdb.compute.ordering import OrderColumn, dense_ranks, sort_indices
 from olapdb.compute.row_buffer import RowBuffer, evaluate_in_batches
@@ -33,6 +34,8 @@ SORT_BYTES_PER_ROW = 48
 """Row numbers, packed keys, and two copies of both to sort them."""
 KEY_BYTES = 16
 """About the bytes of a computed key."""
+KEY_SAMPLE_ROWS = 64
+"""Measure computed texts and arrays in so many rows of a batch."""
 BLOCK_BYTES_MIN, BLOCK_BYTES_MAX = 1 << 16, 16 << 20
 BLOCKS_OF_MEMORY = 64
 """Cut a run into blocks of this fraction of the query's memory."""
@@ -68,6 +71,7 @@ class Sorter:
         self._budget = SpillBudget("sort", context, account)
         self._file: SpillFile | None = None
         self._runs: list[Run] = []
+        self._key_bytes_max = 0
         self.reserved_row_bytes = 0
         """The bytes for each row that the caller will use to sort in memory, if nothing spills."""
         memory_bytes = context.memory.limit_bytes
@@ -92,10 +96,27 @@ class Sorter:
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Add rows. Writes a run first if memory does not take them."""
-        computed = sum(1 for key in self._keys if not isinstance(key.expression, ColumnRef))
-        row_bytes = SORT_BYTES_PER_ROW + KEY_BYTES * computed + self.reserved_row_bytes
+        if not batch.num_rows:
+            return  # batches without rows would become a run without blocks
+        row_bytes = SORT_BYTES_PER_ROW + self._key_bytes(batch) + self.reserved_row_bytes
         for piece in self._budget.pieces(batch, row_bytes):
             self._add(piece, row_bytes)
+
+    def _key_bytes(self, batch: pa.RecordBatch) -> int:
+        """Return about the bytes that the computed keys of a row have, the most of what the batches so far showed."""
+        if not self._budget.enabled or not batch.num_rows:
+            return self._key_bytes_max
+        nbytes = 0
+        sample = batch.slice(0, KEY_SAMPLE_ROWS)
+        for at in self._computed:
+            expression = self._keys[at].expression
+            nbytes += KEY_BYTES
+            if not pa.types.is_primitive(expression.type.arrow):
+                context = self._context
+                values = evaluate_array(expression, sample, context.environment, context.subqueries)
+                nbytes += values.nbytes // sample.num_rows
+        self._key_bytes_max = max(self._key_bytes_max, nbytes)
+        return self._key_bytes_max
 
     def _add(self, batch: pa.RecordBatch, row_bytes: int) -> None:
         """Add rows that take a small part of the memory; to sort them takes `row_bytes` more for each. Spill what is
@@ -109,6 +130,10 @@ class Sorter:
         ):
             self._spill()
         buffer.add(batch)
+
+    def spill(self) -> None:
+        """Write the rows in memory to disk: the caller has no room to work on them at once."""
+        self._spill()
 
     def cut_back(self) -> pa.RecordBatch | None:
         """Sort the rows in memory and keep only the first `limit` of them. Return the last of these as a batch of one

@@ -70,22 +70,51 @@ CALLS = (
     "lagInFrame(v, 2) OVER (ORDER BY k ROWS BETWEEN 5 PRECEDING AND 1 FOLLOWING)",
     "sum(v) OVER (PARTITION BY p), count() OVER (), max(s) OVER ()",
     f"sum(v) OVER ({IN_ORDER} ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)",
+    f"first_value(s) OVER ({IN_ORDER}), last_value(v) OVER ({IN_ORDER})",
+    "last_value(s) OVER (PARTITION BY p ORDER BY o), first_value(c) OVER (PARTITION BY p ORDER BY o)",
+    f"first_value(c) OVER ({IN_ORDER} {{whole}}), last_value(c) RESPECT NULLS OVER ({IN_ORDER} {{whole}})",
+    f"any(c) OVER ({IN_ORDER} {{rest}}), anyLast(c) OVER ({IN_ORDER} {{rest}}), sum(v) OVER ({IN_ORDER} {{rest}})",
+    f"sum(v) OVER ({IN_ORDER} {{past}} 1 PRECEDING), count() OVER ({IN_ORDER} {{past}} 7 PRECEDING)",
+    f"max(v) OVER ({IN_ORDER} {{past}} 4 FOLLOWING), last_value(c) OVER ({IN_ORDER} {{past}} 2 FOLLOWING)",
+    "min(v) OVER (ORDER BY k ROWS BETWEEN 3 PRECEDING AND UNBOUNDED FOLLOWING),"
+    " count(c) OVER (ORDER BY k ROWS BETWEEN 5 FOLLOWING AND UNBOUNDED FOLLOWING)",
+    "sum(v) OVER (PARTITION BY p ORDER BY o RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)",
+    "sum(v) OVER (ORDER BY o RANGE BETWEEN 5 PRECEDING AND CURRENT ROW)",
+    "max(v) OVER (PARTITION BY p ORDER BY o DESC RANGE BETWEEN 3 PRECEDING AND 2 FOLLOWING),"
+    " rank() OVER (PARTITION BY p ORDER BY o DESC)",
+    "count() OVER (ORDER BY o RANGE BETWEEN 9 PRECEDING AND 4 PRECEDING),"
+    " sum(v) OVER (ORDER BY o RANGE BETWEEN 4 FOLLOWING AND 9 FOLLOWING)",
+    "sum(v) OVER (PARTITION BY p ORDER BY o GROUPS BETWEEN 2 PRECEDING AND 1 FOLLOWING)",
+    "count() OVER (ORDER BY o RANGE BETWEEN CURRENT ROW AND CURRENT ROW)",
+    f"ntile(7) OVER ({IN_ORDER}), percent_rank() OVER (PARTITION BY p ORDER BY o)",
+    "cume_dist() OVER (PARTITION BY p ORDER BY o)",
+    f"lagInFrame(v, 3) OVER ({IN_ORDER}), leadInFrame(s, 2, 'none') OVER ({IN_ORDER} {{whole}})",
+    "rank() OVER (ORDER BY v > 100), dense_rank() OVER (ORDER BY v > 100), percent_rank() OVER (ORDER BY v > 100)",
+    "sum(k) OVER (ORDER BY v > 100), last_value(c) OVER (ORDER BY v > 100), cume_dist() OVER (ORDER BY v > 100)",
+    "sum(k) OVER (ORDER BY v > 100 RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING), ntile(3) OVER (ORDER BY v > 100),"
+    " count() OVER (ORDER BY v > 100), row_number() OVER (ORDER BY v > 100) > 0",
+    "sum(v) OVER (ORDER BY v > 100, p), sum(v) OVER (ORDER BY v > 100, p ROWS BETWEEN 2 PRECEDING AND 2 FOLLOWING) > 0",
+    "rank() OVER (), cume_dist() OVER (PARTITION BY p)",
 )
+FRAMES = {
+    "whole": "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING",
+    "rest": "ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING",
+    "past": "ROWS BETWEEN UNBOUNDED PRECEDING AND",
+}
+"""A row's frame is the whole partition, from the row on, or up to a row."""
 
 
 @pytest.mark.parametrize("calls", CALLS)
 def test_a_window_partition_larger_than_memory(connection: Connection, calls: str) -> None:
-    check(connection, f"SELECT k, {calls} FROM t ORDER BY k")
+    check(connection, f"SELECT k, {calls.format(**FRAMES)} FROM t ORDER BY k")
 
 
 @pytest.mark.parametrize(
     "calls",
     [
-        "ntile(4) OVER (ORDER BY k)",
-        "last_value(s) OVER (PARTITION BY p ORDER BY k)",
-        "sum(v) OVER (ORDER BY o RANGE BETWEEN 5 PRECEDING AND CURRENT ROW)",
+        "nth_value(s, 3) OVER (ORDER BY k)",
         f"sum(v) OVER (ORDER BY k ROWS BETWEEN {ROWS} PRECEDING AND CURRENT ROW)",
-        "rank() OVER (ORDER BY p)",
+        f"sum(v) OVER (ORDER BY o RANGE BETWEEN {ROWS} PRECEDING AND CURRENT ROW)",
     ],
 )
 def test_calls_that_need_the_whole_partition_are_refused(
@@ -176,6 +205,17 @@ def test_totals_and_grouping_sets_with_states_past_memory(
     assert spilled_bytes > 0
 
 
+@pytest.mark.parametrize("group", ["ROLLUP(p)", "GROUPING SETS ((p), ())"])
+def test_grouping_sets_of_groups_whose_states_are_past_memory(
+    connection: Connection, group: str
+) -> None:
+    sql = f"SELECT p, uniqExact(k), quantileExact(v), sum(v) FROM {MANY} GROUP BY {group} ORDER BY ALL"
+    expected, _ = run(connection, sql, {"max_threads": 2})
+    rows, spilled_bytes = run(connection, sql, {**LIMITED, "max_memory_usage": 2_400_000})
+    assert rows == expected
+    assert spilled_bytes > 0
+
+
 @pytest.mark.parametrize("call", ["groupArray(k)", "length(groupUniqArray(k))"])
 def test_a_large_state_is_refused_with_advice(connection: Connection, call: str) -> None:
     with pytest.raises(MemoryLimitExceeded) as error:
@@ -203,4 +243,35 @@ def test_other_operators_answer_the_same_from_disk(connection: Connection, sql: 
     expected, _ = run(connection, sql, {"max_threads": 2})
     rows, spilled_bytes = run(connection, sql, SPILLING)
     assert sorted(rows) == sorted(expected)
+    assert spilled_bytes > 0
+
+
+MANY_OF_ONE_KEY = (
+    "(SELECT if(number % 10 = 0, number, 7) AS k, toString(number % 1000) AS s, intHash32(number) % 20000 AS v,"
+    " if(number % 11 = 0, NULL, number % 9) AS c FROM numbers(60000))"
+)
+
+
+@pytest.mark.parametrize(
+    "join",
+    [
+        "ASOF JOIN {right} AS r ON l.k = r.k AND l.v >= r.v",
+        "ASOF JOIN {right} AS r ON l.k = r.k AND l.v > r.v",
+        "ASOF JOIN {right} AS r ON l.k = r.k AND l.v <= r.v",
+        "ASOF LEFT JOIN {right} AS r ON l.k = r.k AND l.v < r.v",
+        "ASOF LEFT JOIN {right} AS r ON l.k = r.k AND l.c >= r.c",
+        "ASOF JOIN {right} AS r ON l.c = r.c AND toFloat64(l.v) / 3 >= if(r.v % 13 = 0, nan, toFloat64(r.v) / 2)",
+        "INNER ANY JOIN {right} AS r ON l.k = r.k",
+    ],
+)
+def test_joins_of_one_key_past_memory(connection: Connection, join: str) -> None:
+    """Rows that no hash divides are sorted, or their first row is enough, or they are joined by pieces."""
+    sql = (
+        f"SELECT l.k, l.v, r.k, r.v, r.s FROM {MANY_OF_ONE_KEY} AS l {join.format(right=MANY_OF_ONE_KEY)}"
+        " ORDER BY ALL"
+    )
+    expected, _ = run(connection, sql, {"max_threads": 2})
+    limited = {**LIMITED, "max_memory_usage": 2_500_000, "max_block_size": 2_000}
+    rows, spilled_bytes = run(connection, sql, limited)
+    assert rows == expected
     assert spilled_bytes > 0
