@@ -301,6 +301,11 @@ class Aggregate(ABC):
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
         """Merge the states of each group into one; shape (groups.count,)."""
 
+    def merge_runs(self, states: pa.Array, groups: Groups) -> pa.Array | None:
+        """Return what `merge` returns, where the states are lists of long runs of equal values, so that merging them takes
+        less time than dividing them among threads; None for other states."""
+        return None
+
     @abstractmethod
     def finalize(self, states: pa.Array) -> pa.Array:
         """Return the result of each state, of `result_type.arrow`, in order."""

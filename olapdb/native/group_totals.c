@@ -272,10 +272,9 @@ static void find_firsts(const Digit *digits, int64_t digit_count, int64_t rows, 
     for (int64_t group = 0; group < count; group++) counts[group_keys[group]] = -counts[group_keys[group]];
 }
 
-/* Write the key and the first row of each key that occurs, in their order, and mark the keys that occur by 1; return
- * their number. */
-static int64_t mark_keys(const Digit *digits, int64_t digit_count, int64_t rows, int64_t *marks,
-                         int64_t *group_keys, int64_t *firsts) {
+/* Write the first row of each key that occurs, in their order, and set the byte of the key in `seen`; return their
+ * number. */
+static int64_t mark_keys(const Digit *digits, int64_t digit_count, int64_t rows, uint8_t *seen, int64_t *firsts) {
     uint32_t keys[STEP_ROWS];
     int64_t count = 0;
     for (int64_t start = 0; start < rows; start += STEP_ROWS) {
@@ -283,9 +282,8 @@ static int64_t mark_keys(const Digit *digits, int64_t digit_count, int64_t rows,
         for (int64_t digit = 0; digit < digit_count; digit++)
             add_digit(digits + digit, start, step, digit == 0, keys);
         for (int64_t at = 0; at < step; at++) {
-            if (marks[keys[at]]) continue;
-            marks[keys[at]] = 1;
-            group_keys[count] = keys[at];
+            if (seen[keys[at]]) continue;
+            seen[keys[at]] = 1;
             firsts[count++] = start + at;
         }
     }
@@ -293,7 +291,8 @@ static int64_t mark_keys(const Digit *digits, int64_t digit_count, int64_t rows,
 }
 
 /* Add rows to the totals of their keys, which their digits are and which are below `radix`. The first total counts all
- * rows, or marks keys where it is the only one. Write the key and the first row of each key that occurs, in the order of their first rows; return their number.
+ * rows. Write the key and the first row of each key that occurs, in the order of their first rows; return their number.
+ * A first total that marks keys is the only one: only the first rows are written then, and `out` has a byte for each key.
  * `packed` has `lanes` * `radix` zeros; `group_keys` and `firsts` have room for the fewer of rows and `radix`. */
 EXPORT int64_t olapdb_group_totals(const Digit *digits, int64_t digit_count, int64_t rows, int64_t radix,
                                    int64_t lanes, uint64_t *packed, Total *totals, int64_t total_count,
@@ -301,7 +300,7 @@ EXPORT int64_t olapdb_group_totals(const Digit *digits, int64_t digit_count, int
     uint32_t keys[STEP_ROWS];
     int64_t *counts = totals->out, count = 0, narrow = 1;
     int32_t run_starts[RUNS_MAX + 1];
-    if (totals->kind == MARK) return mark_keys(digits, digit_count, rows, counts, group_keys, firsts);
+    if (totals->kind == MARK) return mark_keys(digits, digit_count, rows, totals->out, firsts);
     while (narrow < total_count && !is_narrow(totals + narrow)) narrow++;
     if (lanes * radix > PACKED_PLACES_MAX) narrow = total_count;
     for (int64_t start = 0; start < rows; start += STEP_ROWS) {

@@ -79,6 +79,8 @@ def group_totals(
     ):
         return None
     group_keys, firsts = groups[:, :count]
+    if not totals:
+        return firsts, []
     totals_out = [out[group_keys] for out in outs]
     others = iter(totals_out[1:])
     return firsts, [totals_out[0] if _counts_all(total) else next(others) for total in totals]
@@ -96,7 +98,7 @@ def _described(
     kernel does not take. Arrays that must stay alive while the kernel runs go to `held`."""
     column = total.column
     if total.kind in ("count", "mark"):
-        out = np.zeros(lanes * radix, np.int64)
+        out = np.zeros(lanes * radix, np.int64 if total.kind == "count" else np.uint8)
         validity, bit = (None, 0) if column is None else validity_of(column)
         words[:6] = (_KINDS[total.kind], 0, 0, validity or 0, bit, address_of(out))
         return out

@@ -162,6 +162,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "olapdb_join_marks": (None, (_POINTER, _POINTER, _LONG, _LONG, _POINTER)),
     "olapdb_marked_codes": (_LONG, (_POINTER, _LONG, _LONG, _POINTER, _POINTER)),
     "olapdb_count_cells": (None, (*_COLUMN, _POINTER, _LONG, _WORD, _LONG, _POINTER)),
+    "olapdb_count_runs": (_INT, (_INT, *[_POINTER] * 2, _LONG, _POINTER, _WORD, _LONG, _POINTER)),
     "olapdb_repeat_cells": (None, (_INT, _POINTER, _LONG, _LONG, _WORD, _POINTER)),
     "olapdb_buckets": (None, (_POINTER, _LONG, _POINTER)),
     "olapdb_sort_groups": (None, (_POINTER, _LONG, _POINTER, _POINTER)),
@@ -172,7 +173,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
 }
 """The result and the arguments of each kernel, as its source has them."""
 
-ABI = 31
+ABI = 32
 """`olapdb_abi()` of the library that these signatures fit. Raise both with every change of one."""
 
 

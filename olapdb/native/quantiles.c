@@ -29,6 +29,49 @@ EXPORT void olapdb_count_cells(int type, const void *values, const uint8_t *vali
     }
 }
 
+/* Count the values of sorted lists as `olapdb_count_cells` does: list l has those from starts[l] up to starts[l + 1],
+ * and counts for group codes[l]. The end of a run of equal values is found in steps that double. Return 0 where a list
+ * is not ascending or has values outside of low ... low + span - 1, 1 otherwise. */
+EXPORT int olapdb_count_runs(int type, const void *values, const int64_t *starts, int64_t lists, const int64_t *codes,
+                             uint64_t low, int64_t span, int64_t *cells) {
+    switch (type) {
+#define CASE(NAME, T)                                                                               \
+    case NAME: {                                                                                    \
+        const T *typed = values;                                                                    \
+        for (int64_t list = 0; list < lists; list++) {                                              \
+            int64_t *own = cells + (codes == NULL ? 0 : codes[list] * span);                        \
+            int64_t at = starts[list], stop = starts[list + 1], descents = 0;                       \
+            for (int64_t next = at + 1; next < stop; next++) descents += typed[next - 1] > typed[next]; \
+            if (descents) return 0;                                                                 \
+            if (at < stop && ((uint64_t)typed[at] - low >= (uint64_t)span ||                        \
+                              (uint64_t)typed[stop - 1] - low >= (uint64_t)span))                   \
+                return 0;                                                                           \
+            while (at < stop) {                                                                     \
+                int64_t inside = at, beyond = at + 1, step = 1;                                     \
+                while (beyond < stop && typed[beyond] == typed[at]) {                               \
+                    inside = beyond;                                                                \
+                    beyond = stop - beyond > step ? beyond + step : stop;                           \
+                    step *= 2;                                                                      \
+                }                                                                                   \
+                while (beyond - inside > 1) {                                                       \
+                    int64_t middle = inside + (beyond - inside) / 2;                                \
+                    if (typed[middle] == typed[at])                                                 \
+                        inside = middle;                                                            \
+                    else                                                                            \
+                        beyond = middle;                                                            \
+                }                                                                                   \
+                own[(uint64_t)typed[at] - low] += beyond - at;                                      \
+                at = beyond;                                                                        \
+            }                                                                                       \
+        }                                                                                           \
+        return 1;                                                                                   \
+    }
+        FOR_INTEGERS(CASE)
+#undef CASE
+    }
+    return 0;
+}
+
 /* Write each value as often as its group has it, group after group: what `olapdb_count_cells` counted. */
 EXPORT void olapdb_repeat_cells(int type, const int64_t *cells, int64_t groups, int64_t span, uint64_t low,
                                 void *values) {

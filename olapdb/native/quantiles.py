@@ -39,8 +39,33 @@ def count_cells(
     return low, cells
 
 
+def count_runs(
+    values: ColumnValues, starts: np.ndarray, codes: np.ndarray | None, groups: int
+) -> tuple[int, np.ndarray] | None:
+    """Count the integers of lists as `count_cells` does, by the ends of their runs. List number l has `values` from
+    `starts[l]` up to `starts[l + 1]`, ascending, none of them NULL, and counts for group `codes[l]`.
+
+    Returns None where there would be more cells than values, and where a list is not ascending."""
+    lists = len(starts) - 1
+    if codes is not None and len(codes) != lists:
+        raise ValueError(f"{lists} lists have {len(codes)} codes.")
+    if not values.rows or starts[0] != 0 or starts[-1] != values.rows:
+        return None
+    filled = np.flatnonzero(np.diff(starts))
+    low = int(values.numbers[starts[filled]].min())
+    span = int(values.numbers[starts[filled + 1] - 1].max()) - low + 1
+    if not 0 < groups * span <= min(max(values.rows, _CELLS_MIN), _CELLS_MAX):
+        return None
+    cells = np.zeros((groups, span), np.int64)
+    is_counted = kernels().olapdb_count_runs(
+        values.type, values.numbers, starts, lists, codes, low % (1 << 64), span, cells
+    )
+    return (low, cells) if is_counted else None
+
+
 def repeated(low: int, cells: np.ndarray, values: ColumnValues) -> np.ndarray:
-    """Return the integers that `count_cells` counted in `values`, sorted by group and value, in their own type."""
+    """Return the integers that `count_cells` or `count_runs` counted in `values`, sorted by group and value, in their own
+    type."""
     groups, span = cells.shape
     numbers = empty(int(cells.sum()), values.numbers.dtype)
     kernels().olapdb_repeat_cells(values.type, cells, groups, span, low % (1 << 64), numbers)

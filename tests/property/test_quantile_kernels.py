@@ -73,3 +73,41 @@ def test_many_rows(function: str, name: str, span: int, groups: int) -> None:
     arrow = parse_type(name).arrow
     column = column.view(arrow) if pa.types.is_timestamp(arrow) else column.cast(arrow, safe=False)
     check(function, name, column, random.integers(0, groups, 40_000), groups)
+
+
+@pytest.mark.parametrize("groups", [1, 2, 30])
+@pytest.mark.parametrize("span", [1, 2, 700, 100_000])
+@pytest.mark.parametrize("name", [*INTEGERS, "Date", "DateTime('UTC')"])
+def test_merges_of_long_runs(name: str, span: int, groups: int) -> None:
+    """States of several batches, some of them empty, whose lists repeat their values, and slices of such."""
+    random = np.random.default_rng(span + groups)
+    argument = parse_type(name)
+    bits = int(argument.arrow.bit_width)
+    span = min(span, 1 << (bits - 1))
+    numbers = random.integers(0, span, 20_000) - (span // 2 if name.startswith("Int") else 0)
+    column = pa.array(numbers.astype(f"{argument.arrow}" if name in INTEGERS else f"i{bits // 8}"))
+    column = column if name in INTEGERS else column.view(argument.arrow)
+    aggregate = resolve_aggregate("quantileExact", (0.3,), (argument,))
+    owners = random.integers(0, groups, 5 * groups + 3)
+    codes = random.integers(0, len(owners) // 2, 20_000)
+    states = aggregate.state([column], Groups(codes, len(owners)))
+    for start in (0, 3):
+        cut = states.slice(start)
+        united = Groups(owners[start:], groups)
+        compiled = aggregate.merge(cut, united)
+        with without_kernels():
+            expected = aggregate.merge(cut, united)
+        compiled.validate(full=True)
+        assert same_bits(compiled, expected)
+        counts_runs = aggregate.merge_runs(cut, united) is not None
+        assert counts_runs or groups * span > len(column) // 2
+
+
+def test_merging_lists_in_no_order() -> None:
+    """A state from elsewhere may have values in another order: runs are not taken as whole."""
+    aggregate = resolve_aggregate("quantileExact", (0.3,), (parse_type("UInt8"),))
+    lists = [[1, 1, 1, 2, 1, 1, 1, 1, 1], [3, 1], [], [1, 1, 2]]
+    states = pa.array(lists, pa.list_(pa.uint8()))
+    groups = Groups(np.array([0, 1, 1, 0]), 2)
+    assert aggregate.merge_runs(states, groups) is None
+    assert aggregate.merge(states, groups).to_pylist() == [[1] * 10 + [2, 2], [1, 3]]

@@ -210,6 +210,9 @@ def _merged_call(call: AggregateCall, states: pa.Array, groups: Groups, threads:
     ranges = _ranges(states, groups, threads)
     if len(ranges) == 1:
         return single_chunk(call.aggregate.merge(states, groups))
+    merged = call.aggregate.merge_runs(states, groups)
+    if merged is not None:
+        return single_chunk(merged)
     arguments = [(call, states, groups, *bounds) for bounds in ranges]
     return pa.concat_arrays(in_threads(_merged_range, arguments, threads))
 

@@ -61,7 +61,9 @@ class GroupMerger:
         self._account = account
         self._level = level
         self._budget = SpillBudget("group_by", context, account)
-        divides = keys > 0 or (bool(results) and large_groups.may_be_divided(calls))
+        divides = keys > 0 or (
+            bool(results) and any(call.aggregate.division != "none" for call in calls)
+        )
         self._may_spill = self._budget.enabled and divides and level < LEVELS_MAX
         self._partials: list[Partial] = []
         self._groups = 0

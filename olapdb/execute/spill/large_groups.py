@@ -35,11 +35,6 @@ States = Callable[[], Iterator[pa.Array]]
 _NAME = "value"
 
 
-def may_be_divided(calls: Sequence[AggregateCall]) -> bool:
-    """Return whether the state of a group of any of the calls can be divided."""
-    return any(call.aggregate.division != "none" for call in calls)
-
-
 def large_groups(
     read: Read,
     calls: Sequence[AggregateCall],

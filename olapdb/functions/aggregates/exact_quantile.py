@@ -25,7 +25,7 @@ from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.kernels.decimal_width import decimals_of_integers
 from olapdb.native import quantiles
 from olapdb.native.library import library
-from olapdb.native.values import values_of, values_of_numbers
+from olapdb.native.values import ColumnValues, values_of, values_of_numbers
 from olapdb.records import dataclass
 from olapdb.types import (
     FLOAT64,
@@ -96,8 +96,22 @@ class ExactQuantiles(Aggregate):
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
         """Join the values of each group's states to one sorted list."""
+        merged = self.merge_runs(states, groups)
+        if merged is not None:
+            return merged
         offsets, elements = columns.elements_of(states)
         return self.state([elements], group_kernels.element_groups(offsets, groups))
+
+    def merge_runs(self, states: pa.Array, groups: Groups) -> pa.Array | None:
+        """Count the runs of equal integers, dates or times and join them; None for values of a wide range."""
+        offsets, elements = columns.elements_of(states)
+        numbers = values_of(elements) if library() is not None else None
+        if numbers is None or not numbers.is_integer or numbers.validity is not None:
+            return None
+        counted = quantiles.count_runs(numbers, offsets, groups.kernel_codes, groups.count)
+        if counted is None:
+            return None
+        return columns.lists_from(*_counted(*counted, numbers, elements.type))
 
     @property
     def division(self) -> Division:
@@ -216,9 +230,15 @@ def _sorted_integers(values: pa.Array, groups: Groups) -> tuple[np.ndarray, pa.A
     if counted is None:
         offsets, ordered = quantiles.sorted_values(numbers, codes, groups.count)
         return offsets, columns.from_values(ordered, values.type)
-    low, cells = counted
+    return _counted(*counted, numbers, values.type)
+
+
+def _counted(
+    low: int, cells: np.ndarray, numbers: ColumnValues, arrow: pa.DataType
+) -> tuple[np.ndarray, pa.Array]:
+    """Return the groups' offsets and the sorted values, of type `arrow`, from the `cells` that count `numbers`."""
     ordered = quantiles.repeated(low, cells, numbers)
-    return columns.offsets_from_counts(cells.sum(axis=1)), columns.from_values(ordered, values.type)
+    return columns.offsets_from_counts(cells.sum(axis=1)), columns.from_values(ordered, arrow)
 
 
 def _sorted(values: pa.Array, groups: Groups) -> pa.Array:

@@ -28,8 +28,9 @@ from olapdb.optimize.cardinality import Estimator
 from olapdb.optimize.order_joins import joined_tables, order_joins
 from olapdb.optimize.share_subplans import share_subplans
 from olapdb.optimize.statistics import statistics_of
+from olapdb.plan.expressions import ColumnRef
 from olapdb.plan.nodes import Join, Limit, Plan, Project, Values
-from olapdb.plan.tree import all_nodes, all_scans
+from olapdb.plan.tree import all_expressions, all_nodes, all_scans
 from olapdb.result import Result
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext
@@ -223,8 +224,11 @@ def _with_semi_joins(plan: Plan, context: StatementContext, estimator: Estimator
 
 
 def _with_bounded_rows(plan: Plan) -> Plan:
-    """Return the plan with wide values computed by Projects, some rows at a time; a plan that reads no rows as it is."""
+    """Return the plan with wide values computed by Projects, some rows at a time; a plan that reads no rows, or computes
+    nothing but aggregates of columns, as it is."""
     if all(isinstance(node, Project | Values | Limit) for node in all_nodes(plan.root)):
+        return plan
+    if all(isinstance(expression, ColumnRef) for expression in all_expressions(plan.root)):
         return plan
     return wide_rows.compute_wide_values_apart(plan)
 
