@@ -19,11 +19,13 @@ from olapdb.bind.select import with_clause
 from olapdb.bind.sources import bind_source
 from olapdb.bind.stars import expand_arguments, star_column_name, star_syntax, starred_columns
 from olapdb.bind.syntax import rewrite, rewrite_children, walk
-from olapdb.errors import InternalError, NotSupportedError
+from olapdb.errors import Error, InternalError, NotSupportedError
+from olapdb.functions.kernels.constants import default_value
+from olapdb.plan.expressions import Constant
 from olapdb.sql import nodes as sql
 from olapdb.sql.dictionary_functions import dictionary_name, dictionary_table, with_dictionary
 from olapdb.sql.merge_tables import merged_tables
-from olapdb.sql.view_parameters import called_name
+from olapdb.sql.view_parameters import called_name, parameters_of
 
 _Change = Callable[[sql.Node], sql.Node | None]
 _IsColumn = Callable[[sql.In | sql.Function, sql.Identifier], bool]
@@ -34,9 +36,17 @@ def qualify(query: sql.Query, scope: BindScope, *, stars: bool = True) -> sql.Qu
     """Return the query with full table names and, with `stars`, explicit columns.
 
     Its meaning no longer depends on the current database or on columns added later. Raises as
-    `bind_query` does, for names in FROM. Without `stars`, `*` stays and nothing is bound."""
+    `bind_query` does, for names in FROM. Without `stars`, `*` stays, and nothing is bound but a FROM where that tells
+    a column from a table right of IN; parameters have the default of their type there."""
     queries = StatementBinder(scope)
-    return _Qualifier(queries, stars).query(query, queries.root_context())
+    context = queries.root_context()
+    if not stars:
+        defaults = {
+            name: Constant(data_type, default_value(data_type))
+            for name, data_type in parameters_of(query).items()
+        }
+        context = replace(context, arguments=defaults)
+    return _Qualifier(queries, stars).query(query, context)
 
 
 class _Qualifier:
@@ -167,7 +177,8 @@ class _Qualifier:
     def _columns_of(self, select: sql.Select, context: BindContext) -> _IsColumn:
         """Return the function that tells columns of a SELECT from tables, which binds the FROM when it is first called.
 
-        Without `stars` nothing is bound: then names in parentheses are taken for columns, others for tables."""
+        Without `stars`, names without parentheses are taken for tables. The function raises NotSupportedError for another
+        one if the FROM does not bind without the values of parameters."""
         arguments = {
             name for n in walk(select) if isinstance(n, sql.Lambda) for name in n.arguments
         }
@@ -183,9 +194,20 @@ class _Qualifier:
             """Return whether the name right of IN means something else than a table in this SELECT."""
             if name.parts[0] in arguments:
                 return True
-            if not self.stars:
-                return name_of_set(node, bare=True) is None
-            return binder().lookup(name.parts, name) is not None
+            if self.stars:
+                return binder().lookup(name.parts, name) is not None
+            if name_of_set(node, bare=True) is not None:
+                return False
+            try:
+                return binder().lookup(name.parts, name) is not None
+            except Error as error:
+                written = ".".join(name.parts)
+                raise NotSupportedError(
+                    f"Whether {written} is a table or a column is not known before the parameters have values:"
+                    f" {error.message}",
+                    hint=f"Write IN (SELECT * FROM {written}), or IN [{written}] for a column.",
+                    position=name.position,
+                ) from error
 
         return is_column
 

@@ -419,6 +419,9 @@ class MaterializedView:
     read_query: str = ""
     """The query that the plain view gets when this candidate or previous version takes the name.
     Its table names are those of that moment."""
+    added_keys: tuple[int, ...] = ()
+    """The ids of the target's columns that an ALTER added to its ORDER BY since the view was defined. The query does
+    not give them: until MODIFY QUERY does, each has one value in all of the view's rows, its constant default."""
     revision: int = field(default=0, compare=False)
 
     @property

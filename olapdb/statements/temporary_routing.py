@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TypeVar
 
+from olapdb.bind.names import name_of_set
 from olapdb.bind.syntax import walk
 from olapdb.errors import (
     BadDatabaseForTemporaryTable,
@@ -176,19 +177,21 @@ def _refuse_readers(statement: nodes.Statement, context: StatementContext) -> No
             raise NotSupportedError(
                 f"{what} cannot read {name.name}, a temporary table of this session: others"
                 " compute it too.",
-                hint="INSERT its rows into a table of a database, and read that one.",
+                hint="INSERT its rows into a table of a database, and read that one. If a column is meant, write its"
+                f" table before it: t.{name.name}.",
                 position=name.position,
             )
 
 
 def _names_read(root: nodes.Node) -> Iterator[nodes.TableName]:
-    """Yield the names of tables that queries below the node read, but for those that WITH defines."""
+    """Yield the names of tables that queries below the node read, but for those that WITH defines. A name right of IN
+    may be a column's."""
     defined = {node.name for node in walk(root) if isinstance(node, nodes.WithItem)}
     for node in walk(root):
         match node:
             case nodes.TableReference(table=name) if name.name not in defined:
                 yield name
-            case nodes.In(right=nodes.Identifier(parts=(text,), position=position)) if (
-                text not in defined
+            case nodes.In() | nodes.Function() if (name_read := name_of_set(node)) is not None and (
+                len(name_read.parts) == 1 and name_read.parts[0] not in defined
             ):
-                yield nodes.TableName(text, position=position)
+                yield nodes.TableName(name_read.parts[0], position=name_read.position)

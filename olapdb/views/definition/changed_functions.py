@@ -8,6 +8,7 @@ add the function here under the next number of `olapdb.views.provability.RULES`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TypeAlias
@@ -44,6 +45,7 @@ from olapdb.types import (
     Float,
     Interval,
     Map,
+    SimpleAggregateFunction,
     Tuple,
     any_part,
     has_floats,
@@ -241,20 +243,47 @@ def loosely_judged_columns(view: MaterializedView, snapshot: Snapshot) -> tuple[
 
     Until rules 10, a comparison took floats that states keep, as those of max do, for equal to 1e-9, like
     sums, and nested values of rows and keys if their texts were, as those of a Variant's 1 and '1'. An
-    ALTER of a type said nothing of values that keep the type that they had, as those of a Dynamic do."""
+    ALTER of a type said nothing of values that keep the type that they had, as those of a Dynamic do.
+    Until rules 11, a comparison took the keys of sumMap, the values that -Distinct keeps, and means beside
+    sums of deviations from them for equal to 1e-9."""
     target = snapshot.by_id(view.target_id)
-    if view.judged_by >= 10 or not isinstance(target, Table):
+    if view.judged_by >= 11 or not isinstance(target, Table):
         return ()
     compared = any(check.verdict in ("equal", "retained") for check in snapshot.checks(view.id))
+    by_rules_9 = view.judged_by < 10
     keys = set(key_columns(target))
     keeps_rows = not target.engine.combines or None in keys
     return tuple(
         column.name
         for column in target.stored_columns
-        if has_types_by_row(column.type)
-        or (compared and _keeps_floats(column.type))
-        or (compared and (keeps_rows or column.name in keys) and _has_nested_times(column.type))
+        if (compared and _keeps_more_than_sums(column.type))
+        or (by_rules_9 and has_types_by_row(column.type))
+        or (by_rules_9 and compared and _keeps_floats(column.type))
+        or (
+            by_rules_9
+            and compared
+            and (keeps_rows or column.name in keys)
+            and _has_nested_times(column.type)
+        )
     )
+
+
+_SUMS = re.compile(
+    r"(sum|avg|sumCount|avgWeighted|sumWithOverflow|sumKahan)"
+    r"(If|OrNull|OrDefault|State|ForEach|Array|Resample)*"
+)
+"""Aggregates whose states are nothing but sums and counts."""
+
+
+def _keeps_more_than_sums(data_type: DataType) -> bool:
+    """Return whether the type is one of sums of floats and of floats that are none: keys, distinct values, means."""
+    if isinstance(data_type, SimpleAggregateFunction):
+        inner = plain(data_type.inner)
+        key = inner.key if isinstance(inner, Map) else getattr(inner, "elements", (inner,))[0]
+        return data_type.function.startswith("sumMap") and has_floats(key)
+    if not isinstance(data_type, AggregateFunction) or not merges_by_adding(data_type):
+        return False
+    return _SUMS.fullmatch(data_type.function) is None
 
 
 def _keeps_floats(data_type: DataType) -> bool:

@@ -29,7 +29,7 @@ from olapdb.views.definition.judgement import (
     judgement_change,
     judgement_of,
 )
-from olapdb.views.provability import RULES, fills_otherwise
+from olapdb.views.provability import RULES, added_keys, fills_otherwise
 
 Role: TypeAlias = Literal["source", "target", "dimension"]
 
@@ -121,6 +121,8 @@ def check_altered(
         try:
             plan = _checked_plan(view, name, after)
             _refuse_new_nulls(view, name, (before, snapshot), (plan, after))
+            if action == "alter":
+                view = _with_added_keys(view, snapshot, altered)
             rejudged = _rejudged(view, name, (before, snapshot), (plan, after), altered)
         except Error as error:
             raise AlterOfColumnIsForbidden(
@@ -152,6 +154,15 @@ def _checked_plan(view: MaterializedView, name: str, after: Snapshot) -> Plan:
     return plan
 
 
+def _with_added_keys(view: MaterializedView, before: Snapshot, altered: Table) -> MaterializedView:
+    """Return the view with the keys that the ALTER adds to its target, and without those that are no keys any
+    more."""
+    target = before.by_id(view.target_id)
+    if altered.id != view.target_id or not isinstance(target, Table):
+        return view
+    return replace(view, added_keys=added_keys(target, altered, view.added_keys))
+
+
 def _rejudged(
     view: MaterializedView,
     name: str,
@@ -181,9 +192,11 @@ def _rejudged(
             view, unprovable=new_judgement.reason, judged_by=RULES, version=view.version + 1
         )
         return Rejudged(changed, "ALTER")
-    return judgement_change(
+    change = judgement_change(
         view, old_judgement, new_judgement, _fills_otherwise(view, before[1], after)
     )
+    keeps_keys = isinstance(old_view, MaterializedView) and old_view.added_keys == view.added_keys
+    return Rejudged(view) if change is None and not keeps_keys else change
 
 
 def _means_otherwise(

@@ -51,6 +51,7 @@ class ViewDefinition:
     zone: str
     unprovable: str
     new_target: bool
+    added_keys: tuple[int, ...] = ()
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -71,6 +72,7 @@ class ViewDefinition:
             zone=self.zone,
             unprovable=self.unprovable,
             judged_by=RULES,
+            added_keys=self.added_keys,
         )
 
     def requirements(self, snapshot: Snapshot) -> list[Requirement]:
@@ -113,6 +115,8 @@ class ProposedView:
     clauses: Iterable[nodes.Setting] = ()
     declared: tuple[nodes.ColumnDefinition, ...] = ()
     position: errors.Position | None = None
+    added_keys: tuple[int, ...] = ()
+    """Those of an existing view whose query stays, see `MaterializedView.added_keys`."""
 
 
 def define(snapshot: Snapshot, proposed: ProposedView) -> ViewDefinition:
@@ -142,6 +146,7 @@ def define(snapshot: Snapshot, proposed: ProposedView) -> ViewDefinition:
         zone=proposed.zone,
         unprovable=reason,
         new_target=snapshot.by_id(target_table.id) is None,
+        added_keys=proposed.added_keys,
     )
 
 
@@ -183,7 +188,9 @@ def draft(snapshot: Snapshot, proposed: ProposedView) -> ViewDraft:
     _refuse_samples(name, qualified, plan)
     _refuse_calls(name, plan, snapshot)
     target = proposed.target(plan)
-    parts = BoundDefinition(name, plan, source, target, snapshot, frozen, scope.environment)
+    parts = BoundDefinition(
+        name, plan, source, target, snapshot, frozen, scope.environment, proposed.added_keys
+    )
     return ViewDraft(qualified, frozen, parts)
 
 

@@ -71,6 +71,7 @@ def bound_definition(
         snapshot,
         dict(view.settings),
         Environment(zone=view.zone, database=view.database),
+        view.added_keys,
     )
 
 

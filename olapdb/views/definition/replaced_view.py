@@ -92,6 +92,7 @@ def definition_over(view: MaterializedView, text: str, snapshot: Snapshot) -> Vi
         view.database,
         view.zone,
         dict(view.settings),
+        added_keys=view.added_keys,
     )
     return define(snapshot, proposed)
 

@@ -4,8 +4,9 @@ If the engine merges rows, they are matched by key (each key once on both sides)
 are compared as multisets. Equal values are identical, except for sums of floats, which depend on
 the order of addition. So floats that merges add up, as values or in states, and columns that the query
 computes from such sums are also equal within 1e-9 of their magnitude, or of the magnitude of what
-was added (`magnitudes`). A Float32 is never a sum (`column_conversion`). Everything is vectorised:
-one grouping over both sides matches the keys.
+was added (`magnitudes`); keys of maps are exact, and states as exact as what they keep
+(`compare_states`). A Float32 is never a sum (`column_conversion`). Everything is vectorised: one
+grouping over both sides matches the keys.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ import pyarrow.compute as pc
 
 from olapdb.compute.batches import single_chunk
 from olapdb.compute.group_codes import factorise
-from olapdb.engine.combine import parameter_values
+from olapdb.engine.combine import parameter_values, summed_columns
+from olapdb.engine.layout import TableLayout
+from olapdb.engine.summing_maps import nested_maps
 from olapdb.functions import resolve_aggregate
 from olapdb.lineage.invalidation import column_texts
 from olapdb.lineage.sorting_key import key_columns
@@ -26,7 +29,8 @@ from olapdb.model.schema import Column, Table
 from olapdb.records import dataclass
 from olapdb.types import AggregateFunction, SimpleAggregateFunction
 from olapdb.types.arrow_values import from_numpy
-from olapdb.views.provability.rounding import merges_by_adding
+from olapdb.views.proof.compare_states import StateComparison
+from olapdb.views.proof.compare_values import compare_columns, compare_maps
 
 FLOAT_TOLERANCE = 1e-9
 EXAMPLES_MAX = 5
@@ -73,21 +77,15 @@ def compare_keys(
     if magnitudes is not None:
         only_expected = _rows_of_values(table, keys, expected, only_expected, magnitudes)
         only_actual = _rows_of_values(table, keys, actual, only_actual, magnitudes)
-    differing = np.zeros(len(in_both), dtype=bool)
+    differing, sums = np.zeros(len(in_both), dtype=bool), _summed_floats(table)
     largest = 0.0
     for column in table.stored_columns:
         if column.name in keys:
             continue
         of_left, of_right = (single_chunk(side.column(column.name)) for side in (left, right))
-        if _keeps_unordered_rows(column):
-            differing |= _compare_unordered(of_left, of_right)
-            continue
-        differs, largest_here = compare_columns(
-            of_left,
-            of_right,
-            FLOAT_TOLERANCE if _adds_floats(table, column) or column.name in rounded else 0.0,
-            None if added is None else single_chunk(added.column(column.name)),
-        )
+        of_added = None if added is None else single_chunk(added.column(column.name))
+        is_sum = column.name in sums or column.name in rounded
+        differs, largest_here = _compare_merged(column, of_left, of_right, of_added, is_sum)
         differing |= differs
         largest = max(largest, largest_here)
     return Difference(
@@ -108,48 +106,31 @@ def compare_keys(
     )
 
 
-def _adds_floats(table: Table, column: Column) -> bool:
-    """Return whether merges of the table add up floats in the column: as sums, or in states.
+def _summed_floats(table: Table) -> frozenset[str]:
+    """Return the plain columns of a SummingMergeTree that it adds up; those of other values are exact anyway."""
+    layout = TableLayout(table)
+    names = [column.name for column in summed_columns(layout)]
+    if table.engine.name == "SummingMergeTree":
+        names += [name for nested_map in nested_maps(layout) for name in nested_map.values]
+    return frozenset(names)
 
-    A state that keeps values of rows, as of max, argMax or quantileExact, has none that rounding
-    changes: 1700000000.5 is no 1700000000.25."""
-    if isinstance(column.type, AggregateFunction | SimpleAggregateFunction):
-        return merges_by_adding(column.type)
-    return table.engine.name == "SummingMergeTree"
 
-
-def _keeps_unordered_rows(column: Column) -> bool:
-    """Return whether the column has states that are lists of rows, whose order changes no result."""
+def _compare_merged(
+    column: Column, left: pa.Array, right: pa.Array, added: pa.Array | None, is_sum: bool
+) -> tuple[np.ndarray, float]:
+    """Compare values of a column that is no key. Return what `compare_columns` returns. `added` has the values for
+    the absolute values of what was added up; `is_sum`: the column is added up, or computed from sums."""
     kind = column.type
-    if not isinstance(kind, AggregateFunction):
-        return False
-    parameters = parameter_values(kind.parameters)
-    return resolve_aggregate(kind.function, parameters, kind.arguments).keeps_unordered_rows
-
-
-def _compare_unordered(left: pa.Array, right: pa.Array) -> np.ndarray:
-    """Return a mask of the states that differ, whatever the order of the elements of their lists."""
-    if pa.types.is_struct(left.type):
-        of_fields = [
-            _compare_unordered(pc.struct_field(left, at), pc.struct_field(right, at))
-            for at in range(left.type.num_fields)
-        ]
-        any_differs: np.ndarray = np.logical_or.reduce(of_fields)
-        return any_differs
-    if not pa.types.is_list(left.type):
-        return compare_columns(left, right)[0]
-    lengths = [
-        pc.fill_null(pc.list_value_length(side), 0).to_numpy(zero_copy_only=False)
-        for side in (left, right)
-    ]
-    differs: np.ndarray = np.not_equal(lengths[0], lengths[1])
-    compared = np.flatnonzero(~differs)
-    elements = [side.take(from_numpy(compared)).flatten() for side in (left, right)]
-    codes = factorise([pa.concat_arrays(elements)], 2 * len(elements[0])).codes
-    owners = np.repeat(compared, lengths[0][compared])
-    sorted_codes = [half[np.lexsort((half, owners))] for half in np.split(codes, 2)]
-    differs[owners[sorted_codes[0] != sorted_codes[1]]] = True
-    return differs
+    if isinstance(kind, AggregateFunction):
+        parameters = parameter_values(kind.parameters)
+        aggregate = resolve_aggregate(kind.function, parameters, kind.arguments)
+        comparison = StateComparison(FLOAT_TOLERANCE, of_sums=is_sum)
+        return comparison.compare(aggregate, left, right, added)
+    if isinstance(kind, SimpleAggregateFunction) and kind.function.startswith("sum"):
+        if kind.function.startswith("sumMap"):
+            return compare_maps(left, right, FLOAT_TOLERANCE)
+        is_sum = True
+    return compare_columns(left, right, FLOAT_TOLERANCE if is_sum else 0.0, added)
 
 
 def _rows_of_keys(keys: Sequence[str], rows: pa.Table, others: pa.Table) -> pa.Table:
@@ -331,108 +312,7 @@ def _indices(column: pa.ChunkedArray) -> np.ndarray:
     return values.astype(np.int64)
 
 
-# --- values --------------------------------------------------------------------------------------
-
-
-def compare_columns(
-    left: pa.Array, right: pa.Array, tolerance: float = 0.0, magnitudes: pa.Array | None = None
-) -> tuple[np.ndarray, float]:
-    """Return a mask of the rows that differ, and the largest absolute difference of two numbers.
-
-    Floats are equal within `tolerance` times their magnitude, or times that of `magnitudes`, which
-    has the type of both sides. Structs (states) are compared field by field, lists element by
-    element where the lengths are equal. NaN equals NaN and NULL equals NULL.
-    """
-    left_null, right_null = _nulls(left), _nulls(right)
-    differs = left_null != right_null
-    kind = left.type
-    if pa.types.is_struct(kind):
-        inner, largest = np.zeros(len(left), dtype=bool), 0.0
-        for index in range(kind.num_fields):
-            field_differs, field_difference = compare_columns(
-                pc.struct_field(left, index),
-                pc.struct_field(right, index),
-                tolerance,
-                None if magnitudes is None else pc.struct_field(magnitudes, index),
-            )
-            inner |= field_differs
-            largest = max(largest, field_difference)
-    elif pa.types.is_list(kind) or pa.types.is_map(kind):
-        inner, largest = _compare_lists(left, right, tolerance)
-    elif pa.types.is_floating(kind):
-        inner, largest = _compare_floats(left, right, tolerance, magnitudes)
-    elif pa.types.is_null(kind):
-        inner, largest = np.zeros(len(left), dtype=bool), 0.0
-    else:
-        inner, largest = _compare_exact(left, right)
-    return differs | (inner & ~left_null & ~right_null), largest
-
-
-def _nulls(array: pa.Array) -> np.ndarray:
-    """Return a mask of the NULLs."""
-    mask: np.ndarray = pc.is_null(array).to_numpy(zero_copy_only=False)
-    return mask
-
-
-def _compare_floats(
-    left: pa.Array, right: pa.Array, tolerance: float, magnitudes: pa.Array | None
-) -> tuple[np.ndarray, float]:
-    """Return for each row whether the values differ by more than the relative `tolerance`, and the
-    greatest finite difference of these rows (0.0 without one). NaN equals NaN. The tolerance is
-    relative to the values, and to a row's finite magnitude, if this is greater."""
-    left_values = left.to_numpy(zero_copy_only=False).astype(np.float64)
-    right_values = right.to_numpy(zero_copy_only=False).astype(np.float64)
-    with np.errstate(invalid="ignore", over="ignore"):
-        distance = np.abs(left_values - right_values)
-        size = np.maximum(np.abs(left_values), np.abs(right_values))
-        if magnitudes is not None:
-            added = magnitudes.to_numpy(zero_copy_only=False).astype(np.float64)
-            size = np.maximum(size, np.where(np.isfinite(added), np.abs(added), 0.0))
-        close = distance <= tolerance * size
-        close &= np.isfinite(distance)
-    same = (left_values == right_values) | close | (np.isnan(left_values) & np.isnan(right_values))
-    differences = distance[~same]
-    finite = differences[np.isfinite(differences)]
-    return ~same, float(finite.max()) if len(finite) else 0.0
-
-
-def _compare_exact(left: pa.Array, right: pa.Array) -> tuple[np.ndarray, float]:
-    """Compare for equality. The difference is 0.0 unless the values are integers or Decimals."""
-    differs = pc.fill_null(pc.not_equal(left, right), False).to_numpy(zero_copy_only=False)
-    if not differs.any() or not (pa.types.is_integer(left.type) or pa.types.is_decimal(left.type)):
-        return differs, 0.0
-    mask = pa.array(differs)
-    left_values = left.filter(mask).cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    right_values = right.filter(mask).cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return differs, float(np.nanmax(np.abs(left_values - right_values)))
-
-
-def _compare_lists(left: pa.Array, right: pa.Array, tolerance: float) -> tuple[np.ndarray, float]:
-    """Compare lists, or maps as lists of entries: first the lengths, then the elements."""
-    if pa.types.is_map(left.type):
-        left, right = _as_lists(left), _as_lists(right)
-    lengths = [
-        pc.fill_null(pc.list_value_length(side), 0).to_numpy(zero_copy_only=False)
-        for side in (left, right)
-    ]
-    differs = lengths[0] != lengths[1]
-    compared = np.flatnonzero(~differs)
-    left_items, right_items = (
-        left.take(from_numpy(compared)).flatten(),
-        right.take(from_numpy(compared)).flatten(),
-    )
-    if len(left_items) != len(right_items):  # a NULL list beside an empty one
-        return differs, 0.0
-    element_differs, largest = compare_columns(left_items, right_items, tolerance)
-    owners = np.repeat(compared, lengths[0][compared])
-    differs[owners[element_differs]] = True
-    return differs, largest
-
-
-def _as_lists(maps: pa.Array) -> pa.Array:
-    """Return the maps as lists of (key, value) structs."""
-    entries = pa.struct([("key", maps.type.key_type), ("value", maps.type.item_type)])
-    return maps.cast(pa.list_(entries))
+# --- examples ------------------------------------------------------------------------------------
 
 
 def _examples(

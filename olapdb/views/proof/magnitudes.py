@@ -5,6 +5,7 @@ its summands' magnitudes, not to its own, which may be much smaller:
 
     1e16 + 1 - 1e16     0 or 1, by the order; the magnitudes add up to 2e16
 
+The summands of a subquery from which a column comes count too: of FROM, WITH, or a scalar one.
 So a comparison that finds other floats computes this query too, and takes them for equal if they
 differ by less than the tolerance times the magnitude. Where all summands have one sign, that is the
 tolerance of the sum itself.
@@ -13,9 +14,10 @@ tolerance of the sum itself.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 
-from olapdb.bind.syntax import rewrite
+from olapdb.bind.syntax import is_not_query, rewrite, walk
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
@@ -26,6 +28,8 @@ _ADDS = re.compile(
     r"(sum|avg)(WithOverflow|Kahan)?(If|OrNull|OrDefault|Distinct|State|SimpleState)*"
 )
 """Aggregates that add up their first argument."""
+_MULTIPLIES = re.compile(r"covar(Pop|Samp)(Stable)?(If|OrNull|OrDefault|State)*")
+"""Aggregates of their first two arguments, see `moments_scale`."""
 
 
 def magnitude_view(view: MaterializedView, target: Table) -> MaterializedView | None:
@@ -36,8 +40,8 @@ def magnitude_view(view: MaterializedView, target: Table) -> MaterializedView | 
         return None
     query = parse_query(view.query)
     changed = _of_groups(query, names)
-    if changed == query:
-        changed = _of_rows(view, target, query, names)
+    if not _is_grouped(query):
+        changed = _of_rows(view, target, changed, names)
     return replace(view, query=to_sql(changed))
 
 
@@ -50,31 +54,148 @@ def _adds_floats(data_type: DataType) -> bool:
     return isinstance(plain(data_type), Float)
 
 
+def _is_grouped(query: nodes.Query) -> bool:
+    """Return whether the query, or the first branch of a UNION, has a GROUP BY or aggregates of its own."""
+    while isinstance(query, nodes.SetOperation):
+        query = query.left
+    if not isinstance(query, nodes.Select):
+        return False
+    return query.group_by is not None or any(
+        isinstance(node, nodes.Function) and _absolute(node) is not None
+        for part in (*query.columns, *query.with_items)
+        for node in walk(part, is_not_query)
+    )
+
+
 def _of_groups(query: nodes.Query, names: set[str]) -> nodes.Query:
-    """Return the query with abs(…) around what these columns add up, in each branch of a UNION."""
+    """Return the query with abs(…) around what these columns add up: in each branch of a UNION, and in the
+    subqueries from which the columns come."""
     if isinstance(query, nodes.SetOperation):
-        left, right = _of_groups(query.left, names), _of_groups(query.right, names)
+        outputs = _output_names(query.left)
+        left = _of_groups(query.left, names)
+        at = [place for place, name in enumerate(outputs) if name in names]
+        of_right = _output_names(query.right)
+        names_right = {of_right[place] for place in at if place < len(of_right)}
+        right = _of_groups(query.right, names_right)
         return replace(query, left=left, right=right)
     if not isinstance(query, nodes.Select):
         return query
+    needed = _needed_names(query, names)
     columns = tuple(
-        rewrite(column, _absolute)
-        if isinstance(column, nodes.Alias) and column.name in names
-        else column
+        rewrite(column, _absolute) if _name_of(column) in needed else column
         for column in query.columns
     )
-    return replace(query, columns=columns)
+    with_items = tuple(
+        replace(
+            item,
+            expression=item.expression
+            if item.expression is None or item.name not in needed
+            else rewrite(item.expression, _absolute),
+            query=None if item.query is None else _of_groups(item.query, needed),
+        )
+        for item in query.with_items
+    )
+    source = None if query.source is None else _of_relation(query.source, needed)
+    return replace(query, columns=columns, with_items=with_items, source=source)
+
+
+def _of_relation(relation: nodes.Relation, names: set[str]) -> nodes.Relation:
+    """Return the relation with its subqueries as of `_of_groups`."""
+    match relation:
+        case nodes.SubqueryRelation(query=query, column_aliases=aliases):
+            outputs = zip(aliases, _output_names(query), strict=False)
+            wanted = {own for alias, own in outputs if alias in names} if aliases else names
+            return replace(relation, query=_of_groups(query, wanted))
+        case nodes.Join(left=left, right=right):
+            return replace(
+                relation, left=_of_relation(left, names), right=_of_relation(right, names)
+            )
+        case nodes.ArrayJoin(source=source):
+            return replace(relation, source=_of_relation(source, names))
+        case _:
+            return relation
+
+
+def _needed_names(query: nodes.Select, names: set[str]) -> set[str]:
+    """Return the names that these columns are computed from, through aliases too, without those by which the query
+    chooses or groups rows: other values of these would give other rows."""
+    definitions: dict[str, nodes.Expression] = {
+        item.name: item.expression for item in query.with_items if item.expression is not None
+    }
+    definitions.update((_name_of(column), column) for column in query.columns)
+    needed, waiting = set[str](), list(names)
+    while waiting:
+        name = waiting.pop()
+        if name in needed:
+            continue
+        needed.add(name)
+        expression = definitions.get(name)
+        waiting += () if expression is None else _identifiers((expression,))
+    deciding = (query.where, query.prewhere, query.having, query.qualify, query.limit_by)
+    keys = query.group_by if isinstance(query.group_by, tuple) else ()
+    order = query.order_by if isinstance(query.order_by, tuple) else ()
+    conditions = [node for node in (*deciding, *keys, *order) if node is not None]
+    return needed - _identifiers(conditions) - _join_names(query.source)
+
+
+def _join_names(relation: nodes.Relation | None) -> set[str]:
+    """Return the names in conditions of joins."""
+    if not isinstance(relation, nodes.Join):
+        return set()
+    on = () if relation.on is None else (relation.on,)
+    below = _join_names(relation.left) | _join_names(relation.right)
+    return {*relation.using, *_identifiers(on), *below}
+
+
+def _identifiers(parts: Iterable[nodes.Node]) -> set[str]:
+    """Return the names of columns in the expressions, without their tables and not those of subqueries."""
+    return {
+        node.parts[-1]
+        for part in parts
+        for node in walk(part, is_not_query)
+        if isinstance(node, nodes.Identifier)
+    }
+
+
+def _name_of(column: nodes.Expression) -> str:
+    """Return the name of a column of a query, "" for one without a simple name."""
+    match column:
+        case nodes.Alias(name=name):
+            return name
+        case nodes.Identifier(parts=parts):
+            return parts[-1]
+        case _:
+            return ""
+
+
+def _output_names(query: nodes.Query) -> list[str]:
+    """Return the names of the query's columns."""
+    while isinstance(query, nodes.SetOperation):
+        query = query.left
+    return [_name_of(column) for column in query.columns] if isinstance(query, nodes.Select) else []
 
 
 def _absolute(node: nodes.Node) -> nodes.Node | None:
-    """Return the call of a sum with the absolute value of its first argument; None for others."""
+    """Return the call of a sum with the absolute value of its first argument, of a covariance with those of its first
+    two, and a scalar subquery with its sums changed so; None for other nodes. The right side of IN stays."""
     match node:
-        case nodes.Query():
+        case nodes.In():
             return node
+        case nodes.Query():
+            return _of_groups(node, set(_output_names(node)))
         case nodes.Function(name=name, arguments=(first, *others)) if _ADDS.fullmatch(name):
-            return replace(node, arguments=(nodes.Function("abs", (first,)), *others))
+            return replace(node, arguments=(_abs(first), *others))
+        case nodes.Function(name=name, arguments=(left, right, *others)) if _MULTIPLIES.fullmatch(
+            name
+        ):
+            return replace(node, arguments=(_abs(left), _abs(right), *others))
         case _:
             return None
+
+
+def _abs(argument: nodes.Expression) -> nodes.Expression:
+    """Return the absolute value of an argument, whose scalar subqueries are changed too."""
+    return nodes.Function("abs", (rewrite(argument, _absolute),))
 
 
 def _of_rows(

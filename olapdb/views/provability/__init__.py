@@ -16,18 +16,18 @@ not provable. docs/invariants.md, "What makes a view provable", has the proof of
     merging.py      aggregates and expressions that a merge of their table does not change
     target.py       how the target merges, and the columns that the query gives
     computed.py     what the target computes itself: defaults, keys, TTL, constraints
-    own_columns.py  ALTERs that change how the target fills its own columns
+    own_columns.py  ALTERs that change how the target fills its own columns, and its added keys
     circle.py       tables that are made of their own rows
     verdict.py      the entry points
 """
 
 from olapdb.views.provability.circle import circle_of, downstream
 from olapdb.views.provability.judgement import JudgedItem, Judgement
-from olapdb.views.provability.own_columns import fills_otherwise
+from olapdb.views.provability.own_columns import added_keys, fills_otherwise
 from olapdb.views.provability.parts import BoundDefinition
 from olapdb.views.provability.verdict import check_definition, judge
 
-RULES = 10
+RULES = 11
 """The version of the rules, raised with each rule that makes a view unproven, and with each function
 whose answers change (`olapdb.views.definition.changed_functions`). Opening a warehouse judges the
 views again that an older version judged."""
@@ -37,6 +37,7 @@ __all__ = [
     "BoundDefinition",
     "JudgedItem",
     "Judgement",
+    "added_keys",
     "check_definition",
     "circle_of",
     "downstream",

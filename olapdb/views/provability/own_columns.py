@@ -43,6 +43,43 @@ def fills_otherwise(before: Table, now: BoundDefinition) -> bool:
     return False
 
 
+def added_keys(before: Table, after: Table, kept: Collection[int]) -> tuple[int, ...]:
+    """Return the ids of the columns in ORDER BY of `after` that are new in it, or were in `kept`.
+
+    An ALTER that adds a column without a default can make it the last key of a target: rows of every
+    view have one value there, so the same rows are joined as before. Once the column is no key, it
+    cannot become one again."""
+    old_ids = {column.id for column in before.columns}
+    order = {item.expression.strip("`") for item in after.sorting_key}
+    return tuple(
+        column.id
+        for column in after.stored_columns
+        if column.name in order and (column.id not in old_ids or column.id in kept)
+    )
+
+
+def constant_added_keys(parts: BoundDefinition) -> set[str]:
+    """Return the names of the added keys that have one value in all rows of the view: the query does not give
+    them, and their default is a constant. An ALTER of such a default makes the rows stale
+    (`fills_otherwise`)."""
+    return {
+        column.name
+        for column in parts.target.stored_columns
+        if column.id in parts.added_keys
+        and column.name in parts.order
+        and column.name not in parts.plan.names
+        and _has_constant_default(parts, column)
+    }
+
+
+def _has_constant_default(parts: BoundDefinition, column: Column) -> bool:
+    """Return whether a row that lacks the column always gets the same value."""
+    if not column.default:
+        return True
+    default = bound_default(parts.target, column.default, parts.snapshot, parts.environment)
+    return isinstance(default, Constant)
+
+
 def _filled_columns(table: Table, given: Collection[int]) -> list[Column]:
     """Return the stored columns that the view does not give, and those that their defaults read."""
     waiting = [stored for stored in table.stored_columns if stored.id not in given]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import field
 from functools import cached_property
 
@@ -29,6 +29,8 @@ class BoundDefinition:
     snapshot: Snapshot
     settings: Mapping[str, object] = field(default_factory=dict)
     environment: Environment = field(default_factory=Environment)
+    added_keys: Collection[int] = ()
+    """See `MaterializedView.added_keys`; none for a new definition."""
 
     @property
     def merges(self) -> bool:

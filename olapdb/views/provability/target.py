@@ -37,6 +37,7 @@ from olapdb.views.definition.column_conversion import conversion
 from olapdb.views.definition.query_shape import QueryShape, TargetColumn, constants_of
 from olapdb.views.provability.judgement import JudgedItem, provable_item, refused, unproven_item
 from olapdb.views.provability.merging import is_ordered
+from olapdb.views.provability.own_columns import constant_added_keys
 from olapdb.views.provability.parts import BoundDefinition
 
 _ENGINES = (
@@ -150,9 +151,10 @@ def _grouped_items(
     parts: BoundDefinition, branch: nodes.Plan, shape: QueryShape
 ) -> Iterator[JudgedItem]:
     """Yield items about the columns of a query with GROUP BY, whose target merges rows."""
-    # A literal is the same in every row: one more column of each group, grouped by or not.
-    literals = {name for name, _ in constants_of(branch) if name in parts.order}
-    yield _keys(parts, shape, literals)
+    # What is the same in every row is one more column of each group, grouped by or not.
+    constants = {name for name, _ in constants_of(branch) if name in parts.order}
+    constants |= constant_added_keys(parts)
+    yield _keys(parts, shape, constants)
     for output in shape.outputs:
         column = parts.target.column(output.name)
         if column is None or not column.stored:
@@ -160,16 +162,17 @@ def _grouped_items(
         if output.key is not None:
             if (refusal := _conversion_refusal(parts, column, "group")) is not None:
                 yield refusal
-        elif output.name not in literals:  # one literal cannot join two groups
+        elif output.name not in constants:  # one value cannot join two groups
             yield _aggregate_item(parts, column, output, shape)
     yield from _dropped_columns(parts, {output.name for output in shape.outputs})
 
 
-def _keys(parts: BoundDefinition, shape: QueryShape, literals: set[str]) -> JudgedItem:
-    """Return the item of the GROUP BY, whose keys must be exactly the target's ORDER BY."""
+def _keys(parts: BoundDefinition, shape: QueryShape, constants: set[str]) -> JudgedItem:
+    """Return the item of the GROUP BY, whose keys must be exactly the target's ORDER BY. The columns `constants` of
+    ORDER BY are the same in every row of the view."""
     assert shape.aggregate is not None
     order = parts.order
-    keys = {output.name for output in shape.outputs if output.key is not None} | literals
+    keys = {output.name for output in shape.outputs if output.key is not None} | constants
     output_keys = {output.key for output in shape.outputs if output.key is not None}
     missing_keys = [name for name, _ in shape.aggregate.keys if name not in output_keys]
     by_order = ", ".join(order) or "tuple()"

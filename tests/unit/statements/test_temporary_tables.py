@@ -168,3 +168,24 @@ def test_rows_reach_the_views_of_a_permanent_table(connection: olapdb.Connection
     connection.execute("INSERT INTO t SELECT a FROM own")
     assert rows(connection, "SELECT a, n FROM v") == [(1, 2)]
     assert rows(connection, "SELECT sum(n) FROM v JOIN own ON v.a = own.a") == [(4,)]
+
+
+@pytest.mark.parametrize(
+    "condition", ["k IN own", "k IN (own)", "in(k, own)", "k GLOBAL NOT IN (own)"]
+)
+def test_no_view_takes_the_stored_table_of_its_name(
+    connection: olapdb.Connection, condition: str
+) -> None:
+    """A SELECT of the session reads the temporary one."""
+    for statement in (
+        "CREATE TABLE s (k Int64) ENGINE = MergeTree ORDER BY k",
+        "CREATE TABLE own (k Int64) ENGINE = MergeTree ORDER BY k",
+        "CREATE TEMPORARY TABLE own (k Int64)",
+    ):
+        connection.execute(statement)
+    query = f"SELECT k FROM s WHERE {condition}"
+    for create in ("CREATE VIEW v", "CREATE MATERIALIZED VIEW v ENGINE = MergeTree ORDER BY k"):
+        with pytest.raises(NotSupportedError, match="own, a temporary table of this session"):
+            connection.execute(f"{create} AS {query}")
+        connection.execute(f"{create} AS {query.replace('own', 'default.own')}")
+        connection.execute("DROP VIEW v")

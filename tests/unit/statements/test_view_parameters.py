@@ -88,3 +88,47 @@ def test_a_replaced_view_answers_anew(connection: Connection) -> None:
     connection.execute("CREATE OR REPLACE VIEW v AS SELECT k FROM a WHERE x > {p:UInt32}")
     assert rows(connection, text) == [(3,)]
     assert rows(connection, "SELECT count() FROM v(p = 0)") == [(6,)]
+
+
+@pytest.mark.parametrize("condition", ["number IN (t)", "number NOT IN (t)", "in(number, t)"])
+def test_a_table_right_of_in_keeps_its_database(condition: str) -> None:
+    """In parentheses too: it was taken for a column, and looked up in the view's own database."""
+    with olapdb.connect() as connection:
+        for statement in (
+            "CREATE DATABASE a",
+            "CREATE DATABASE b",
+            "CREATE TABLE a.t (x UInt64) ENGINE = Memory",
+            "INSERT INTO a.t VALUES (1)",
+            "CREATE TABLE b.t (x UInt64) ENGINE = Memory",
+            "INSERT INTO b.t VALUES (2)",
+            "USE a",
+            f"CREATE VIEW b.p AS SELECT number FROM numbers({{n:UInt8}}) WHERE {condition}",
+            "USE b",
+        ):
+            connection.execute(statement)
+        asked = "SELECT count(), sum(number) FROM p(n = 3)"
+        expected = (2, 2) if "NOT" in condition else (1, 1)
+        assert tuple(connection.execute(asked).fetchone()) == expected
+        connection.execute("RENAME TABLE a.t TO a.u")
+        assert tuple(connection.execute(asked).fetchone()) == expected
+
+
+def test_a_column_right_of_in_is_no_table() -> None:
+    with olapdb.connect() as connection:
+        for statement in (
+            "CREATE TABLE t (x UInt64) ENGINE = Memory",
+            "CREATE TABLE s (k UInt64, t UInt64) ENGINE = Memory",
+            "INSERT INTO s VALUES (1, 1), (1, 2)",
+            "CREATE VIEW p AS SELECT k FROM s WHERE k IN (t) AND k < {n:UInt8}",
+        ):
+            connection.execute(statement)
+        assert connection.execute("SELECT count() FROM p(n = 3)").fetchone() == (1,)
+
+
+def test_a_name_right_of_in_is_ambiguous_where_from_has_parameters() -> None:
+    query = "SELECT x FROM (SELECT {n:UInt8} AS x) WHERE x IN (t)"
+    with olapdb.connect() as connection:
+        connection.execute("CREATE TABLE t (x UInt64) ENGINE = Memory")
+        connection.execute("INSERT INTO t VALUES (1)")
+        connection.execute(f"CREATE VIEW p AS {query}")
+        assert connection.execute("SELECT count() FROM p(n = 1)").fetchone() == (1,)

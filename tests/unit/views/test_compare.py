@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 import olapdb
-from olapdb.views.proof.compare import FLOAT_TOLERANCE, compare_columns
+from olapdb.views.proof.compare import FLOAT_TOLERANCE
+from olapdb.views.proof.compare_values import compare_columns
 
 pytestmark = pytest.mark.feature("views")
 
