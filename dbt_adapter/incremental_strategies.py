@@ -123,11 +123,20 @@ def _batch_of(model: Mapping[str, Any]) -> tuple[datetime.datetime, ...]:
 
 def _batch_bounds(model: Mapping[str, Any]) -> list[str]:
     """Return the conditions for rows of the run's batch; [] outside of a batch."""
-    batch, event_time = _batch_of(model), model["config"].get("event_time")
+    batch = _batch_of(model)
     if not batch:
         return []
     start, end = batch
+    event_time = _event_time(model)
     return [f"{event_time} >= {moment_literal(start)}", f"{event_time} < {moment_literal(end)}"]
+
+
+def _event_time(model: Mapping[str, Any]) -> str:
+    """Return SQL for the model's `event_time`: in quotes if the properties of that column say
+    `quote: true`, else as it is written. dbt filters the refs of other models in the same way."""
+    name = str(model["config"].get("event_time"))
+    column = (model.get("columns") or {}).get(name) or {}
+    return quote(name) if column.get("quote") else name
 
 
 def merge_kept(config: Mapping[str, Any], unique_key: object, names: Sequence[str]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     import agate
 
 _INT64_MAX = 2**63 - 1
+_LOW_CARDINALITY = re.compile(r"\s*LowCardinality\s*\((.*)\)\s*$", re.IGNORECASE | re.DOTALL)
 _DATE = (datetime.date(1970, 1, 1), datetime.date(2149, 6, 6))
 _DATETIME = (datetime.datetime(1970, 1, 1), datetime.datetime(2106, 2, 7, 6, 28, 15))
 
@@ -30,9 +32,12 @@ def with_nulls(type_name: str, agate_table: agate.Table, column: int) -> str:
 def configured_type(type_name: str, agate_table: agate.Table, column: int) -> str:
     """Return a type that config column_types gives, Nullable if the column holds a NULL.
 
-    A type without Nullable (an Array, a Map, a Tuple), and one that is Nullable, stays."""
+    Nullable goes inside of LowCardinality. A type without Nullable (an Array, a Map, a Tuple), and one
+    that is Nullable, stays."""
+    if (inner := _LOW_CARDINALITY.match(type_name)) is not None:
+        return f"LowCardinality({configured_type(inner.group(1), agate_table, column)})"
     name = type_name.strip().lower()
-    if name.startswith(("nullable(", "lowcardinality(", "array(", "map(", "tuple(", "nested(")):
+    if name.startswith(("nullable(", "array(", "map(", "tuple(", "nested(")):
         return type_name
     return with_nulls(type_name, agate_table, column)
 

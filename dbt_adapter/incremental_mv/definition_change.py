@@ -109,7 +109,7 @@ def rebuild(run: ModelRun, state: ModelState, step: str) -> None:
     _run_rebuild(run, step, clauses)
     if with_read_view:
         logger.info(f"{run.names}: the read view {run.relation} reads the new version now.")
-        models = f"{{models: [{run.names.model}]}}"
+        models = f"{{models: [{run.names.selected}]}}"
         require_readable(
             run,
             "The rebuild is done. Mend the expression, or bring the previous version back: dbt "

@@ -6,6 +6,7 @@ never a row of the model. Each returns one finding for each partition."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from dbt_common.exceptions import CompilationError
@@ -36,13 +37,15 @@ def run_test(
     policy: ReconcilePolicy,
     *,
     running: bool,
+    selector: str = "",
 ) -> list[Finding] | str:
     """Run a test now and return its findings; if not `running`, return a query of recorded verdicts.
 
-    `model` is what dbt passes to a generic test; `policy` is the model's for `reconciled`, where
-    the test's own arguments do not choose what is compared. Raises CompilationError for arguments
+    `model` is what dbt passes to a generic test, `selector` its name for dbt's commands; `policy` is
+    the model's for `reconciled`, where the test's own arguments do not choose what is compared. Raises CompilationError for arguments
     that the test cannot follow."""
-    names, where = tested_relation(model)
+    relation, where = tested_relation(model)
+    names = replace(relation, selector=selector)
     partitions = tuple(str(p) for p in arguments.get("partitions") or ())
     if not running:
         return recorded_sql(names, partitions)
@@ -151,7 +154,7 @@ def _no_bypass_writes(
             str(row["partition_id"]),
             "rows were written into the target directly",
             bypass_rows=int(row["bypass_rows"]),
-            repair=f"dbt run-operation adopt --args '{{models: [{names.model}]}}', or "
+            repair=f"dbt run-operation adopt --args '{{models: [{names.selected}]}}', or "
             + repair_command(names, discard_bypass=True),
         )
         for row in rows
@@ -177,7 +180,7 @@ def _not_stale(
             str(row["partition_id"]),
             f"stale by {', '.join(row['causes'])}: {'; '.join(filter(None, row['statements']))}",
             keys=", ".join(row["keys"]),
-            repair=f"dbt run-operation replay --args '{{models: [{names.model}]}}'",
+            repair=f"dbt run-operation replay --args '{{models: [{names.selected}]}}'",
         )
         for row in rows
     ]
@@ -214,7 +217,7 @@ def _proven_within(
             f"last proven at {row['proven']}, longer ago than the interval"
             if row["proof"]
             else "no proof of it holds: it was never compared, or has changed since",
-            repair=f"dbt run-operation reconcile --args '{{models: [{names.model}]}}'",
+            repair=f"dbt run-operation reconcile --args '{{models: [{names.selected}]}}'",
         )
         for row in rows
     ]

@@ -153,7 +153,7 @@ def trigger_findings(warehouse: Warehouse, names: ModelNames) -> list[Finding]:
     """Return a finding if the trigger does not compute the model, or reads another table than it
     was made for."""
     problem = trigger_problem(warehouse, names)
-    repair = f"dbt run --select {names.model} --full-refresh"
+    repair = f"dbt run --select {names.selected} --full-refresh"
     return [Finding(names.model, "", problem, repair=repair)] if problem else []
 
 
@@ -211,13 +211,13 @@ def _repair(names: ModelNames, row: Mapping[str, Any]) -> str:
 def backfill_command(names: ModelNames) -> str:
     """Return the dbt command that fills the gaps of the model. A run does not where the config
     `backfill` leaves them."""
-    return f"dbt run-operation backfill --args '{{models: [{names.model}]}}'"
+    return f"dbt run-operation backfill --args '{{models: [{names.selected}]}}'"
 
 
 def repair_command(names: ModelNames, *, discard_bypass: bool = False) -> str:
     """Return the dbt command that repairs the model."""
     discard = ", discard_bypass: true" if discard_bypass else ""
-    return f"dbt run-operation repair --args '{{models: [{names.model}]{discard}}}'"
+    return f"dbt run-operation repair --args '{{models: [{names.selected}]{discard}}}'"
 
 
 def missing_trigger(names: ModelNames) -> Finding:
@@ -226,7 +226,7 @@ def missing_trigger(names: ModelNames) -> Finding:
         names.model,
         "",
         f"the trigger {names.view} does not exist, so new rows are not seen",
-        repair=f"dbt run --select {names.model}",
+        repair=f"dbt run --select {names.selected}",
     )
 
 

@@ -67,7 +67,7 @@ def source_findings(
     if view.read is None:
         raise CompilationError(
             f"{names} was built by an older adapter, which did not record its read view. Run "
-            f"dbt run --select {names.model} --full-refresh."
+            f"dbt run --select {names.selected} --full-refresh."
         )
     moved = trigger_findings(warehouse, names)
     if moved:  # the live query is not the model's, or its source has another name

@@ -15,7 +15,7 @@ from ..credentials import check_backfill_engine
 from ..incremental_mv import generic_tests, reconcile, runner
 from ..incremental_mv.config import ReconcilePolicy, RunSettings, reconcile_policy, settings_of
 from ..incremental_mv.hook_writes import writes_to_target
-from ..incremental_mv.names import ModelNames
+from ..incremental_mv.names import ModelNames, selector_of
 from ..incremental_mv.operations import test_files
 from ..incremental_mv.shared_target import owner_of
 from ..incremental_mv.source_comparison import tested_relation
@@ -48,7 +48,12 @@ class IncrementalMvMethods(RunMethods, TypeMethods):
         if config["contract"]["enforced"]:
             self.contract_elements(model)  # dbt warns of constraints that are left out
         shares = owner_of(getattr(self.get_macro_resolver(), "nodes", {}), model)
-        names = ModelNames(relation.schema or "", relation.identifier or "", shares)
+        names = ModelNames(
+            relation.schema or "",
+            relation.identifier or "",
+            shares,
+            selector_of(model["unique_id"]),
+        )
         settings = settings_of(config, model, credentials, flags)
         with self._turn.taken():
             outcome = runner.run(self.warehouse(), names, sql, settings)
@@ -117,11 +122,11 @@ class IncrementalMvMethods(RunMethods, TypeMethods):
         the query reads the recorded verdicts."""
         given = {name: value for name, value in arguments.items() if value is not None}
         given.setdefault("engine", self.config.credentials.backfill_engine)
-        policy = self._reconcile_policy(model)
+        policy, selector = self._tested_model(model)
         if running and self.config.credentials.read_only:
             generic_tests.require_reading_only(test, policy, given)
         findings = generic_tests.run_test(
-            self.warehouse(), test, model, given, policy, running=running
+            self.warehouse(), test, model, given, policy, running=running, selector=selector
         )
         if isinstance(findings, str):
             return findings
@@ -129,14 +134,16 @@ class IncrementalMvMethods(RunMethods, TypeMethods):
             logger.info(finding.line())
         return reconcile.findings_sql(findings)
 
-    def _reconcile_policy(self, model: OlapdbRelation | str) -> ReconcilePolicy:
-        """Return the policy that the config of a tested model has for the test `reconciled`."""
+    def _tested_model(self, model: OlapdbRelation | str) -> tuple[ReconcilePolicy, str]:
+        """Return the policy that the config of a tested model has for the test `reconciled`, and what
+        chooses the model in dbt's commands."""
         names, _ = tested_relation(model)
         nodes: Mapping[str, Any] = getattr(self.get_macro_resolver(), "nodes", {})
         for node in nodes.values():
             if (node.schema, node.alias) == (names.database, names.model):
-                return reconcile_policy({"reconcile": node.config.get("reconcile")})
-        return ReconcilePolicy()
+                policy = reconcile_policy({"reconcile": node.config.get("reconcile")})
+                return policy, selector_of(node.unique_id)
+        return ReconcilePolicy(), ""
 
     @available.parse(lambda *a, **k: None)
     def incremental_mv_operation(self, operation: str, options: Mapping[str, Any]) -> None:

@@ -13,7 +13,7 @@ from olapdb.sql.parser import parse_expression
 
 from ...relation import string_literal
 from ..live import read_view_problem, restore_read_view, trigger_problem
-from ..names import ModelNames
+from ..names import ModelNames, selector_of
 from ..progress import backfill
 from ..reconcile import empty_partition, findings, is_drift
 from ..warehouse import Health, Warehouse, comment_body
@@ -45,10 +45,10 @@ def status(request: Request, model: Model) -> Report:
     """Report the health of the model, and the dbt command that mends it."""
     health = request.warehouse.health(model.names)
     if health is None:
-        command = f"dbt run --select {model.name}"
+        command = f"dbt run --select {model.names.selected}"
         return Report([{"model": str(model.names), "verdict": "not built", "next": command}])
     altered = read_view_problem(request.warehouse, model.names)
-    command = f"dbt run --select {model.name}"
+    command = f"dbt run --select {model.names.selected}"
     if not altered and (altered := trigger_problem(request.warehouse, model.names)):
         command += " --full-refresh"
     row = {
@@ -69,7 +69,7 @@ def _next(model: Model, health: Health) -> str:
         case "partial" if health.attached:
             return _command("backfill", model)
         case "partial":  # a run attaches the trigger
-            return f"dbt run --select {model.name}"
+            return f"dbt run --select {model.names.selected}"
         case "stale":
             return _command("replay", model)
         case "bypassed":
@@ -77,13 +77,13 @@ def _next(model: Model, health: Health) -> str:
         case "covered":
             return _command("reconcile", model)
         case "broken":
-            return f"dbt run --select {model.name} --full-refresh"
+            return f"dbt run --select {model.names.selected} --full-refresh"
     return health.mend
 
 
 def _command(operation: str, model: Model, *arguments: str) -> str:
     """Return the `dbt run-operation` command of an operation on the model."""
-    listed_arguments = ", ".join((f"models: [{model.name}]", *arguments))
+    listed_arguments = ", ".join((f"models: [{model.names.selected}]", *arguments))
     return f"dbt run-operation {operation} --args '{{{listed_arguments}}}'"
 
 
@@ -290,7 +290,7 @@ def _readers(request: Request, names: ModelNames, targets: Iterable[str]) -> lis
 def _mend(reader: Mapping[str, Any]) -> str:
     """Return the command that mends a trigger of `_readers`: dbt's if it belongs to a model."""
     unique_id = str(comment_body(reader["comment"]).get("model", ""))
-    return f"dbt run --select {unique_id.rpartition('.')[2]}+" if unique_id else reader["mend"]
+    return f"dbt run --select {selector_of(unique_id)}+" if unique_id else reader["mend"]
 
 
 def repair(request: Request, model: Model) -> Report:
@@ -342,5 +342,5 @@ def _require_built(request: Request, model: Model) -> None:
     if request.warehouse.view(model.names) is None:
         raise DbtRuntimeError(
             f"{model.names} is not built: its trigger {model.names.view} does not exist. "
-            f"Run dbt run --select {model.name} first."
+            f"Run dbt run --select {model.names.selected} first."
         )

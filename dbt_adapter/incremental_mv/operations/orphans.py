@@ -8,7 +8,7 @@ cost time at each INSERT, and INSERTs fail with them, until they are dropped.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dbt_common.exceptions import DbtRuntimeError
@@ -80,7 +80,37 @@ def find_orphans(
         else:
             reason = "the project has no such model"
         orphans.append(_orphan(warehouse, trigger, unique_id, reason, relations))
-    return _readers_first(warehouse, orphans)
+    return _readers_first(warehouse, _with_targets(warehouse, orphans, relations))
+
+
+def _with_targets(
+    warehouse: Warehouse, orphans: Sequence[Orphan], relations: Collection[tuple[str, str]]
+) -> list[Orphan]:
+    """Return the orphans, of the writers of each target one with the target among its relations: its
+    owner, or another one if the owner is gone.
+
+    A target that other triggers write, too, and one that is a relation of the project, stay."""
+    writers: dict[tuple[str, str], list[Orphan]] = {}
+    for orphan in orphans:
+        writers.setdefault((orphan.database, orphan.target), []).append(orphan)
+    chosen = {
+        _key(next(filter(_owns_target, listed), listed[-1]))
+        for (database, target), listed in writers.items()
+        if target.endswith(TARGET_SUFFIX)
+        and (database, target) not in relations
+        and _writers(warehouse, database, target) == len(listed)
+    }
+    return [
+        replace(orphan, relations=(*orphan.relations, orphan.target))
+        if _key(orphan) in chosen
+        else orphan
+        for orphan in orphans
+    ]
+
+
+def _owns_target(orphan: Orphan) -> bool:
+    """Return whether the target has the name of the orphan's own; a model with config target has none."""
+    return orphan.target == f"{orphan.trigger.removesuffix(VIEW_SUFFIX)}{TARGET_SUFFIX}"
 
 
 def _dbt_triggers(warehouse: Warehouse, schemas: Collection[str]) -> list[dict[str, Any]]:
@@ -113,18 +143,14 @@ def _orphan(
     reason: str,
     relations: set[tuple[str, str]],
 ) -> Orphan:
-    """Return the orphan of a trigger, with target and read view if they are its own.
-
-    A target that other triggers write, and a relation that a node of the project has, stay."""
+    """Return the orphan of a trigger, with the read view if it is its own and no relation of the
+    project, and without the target, of which `_with_targets` decides."""
     database, name = trigger["database"], trigger["name"]
     parts = [name]
     read_view = name.removesuffix(VIEW_SUFFIX)
     target = trigger["target"]
     if (database, read_view) not in relations and _reads(warehouse, database, read_view, target):
         parts.insert(0, read_view)
-    own = trigger["target_database"] == database and target == f"{read_view}{TARGET_SUFFIX}"
-    if own and (database, target) not in relations and _writers(warehouse, database, target) == 1:
-        parts.append(target)
     rows = int(trigger["rows"] or 0)
     return Orphan(
         database, name, unique_id, reason, target, tuple(parts), rows, bool(trigger["attached"])
@@ -158,12 +184,17 @@ def _writers(warehouse: Warehouse, database: str, target: str) -> int:
 
 
 def _readers_first(warehouse: Warehouse, orphans: Sequence[Orphan]) -> list[Orphan]:
-    """Return the orphans so that one which reads the target of another comes before it. The
-    versions that rebuilds keep are dropped with their view, and so count as it."""
+    """Return the orphans so that one which reads the target of another comes before it, and so do all
+    other writers of a target that goes with it. The versions that rebuilds keep are dropped with their
+    view, and so count as it."""
     remaining = {_key(orphan): orphan for orphan in orphans}
     versions = _kept_versions(warehouse)
     readers = {
-        key: {versions.get(name, name) for name in readers_of(warehouse, orphan)} - {key}
+        key: {
+            *(versions.get(name, name) for name in readers_of(warehouse, orphan)),
+            *(_key(other) for other in orphans if other.target in orphan.relations),
+        }
+        - {key}
         for key, orphan in remaining.items()
     }
     ordered: list[Orphan] = []
@@ -217,6 +248,7 @@ def drop_orphans(warehouse: Warehouse, orphans: Sequence[Orphan], *, confirmed: 
         )
         return report
     report.rows = []
+    dropped: list[Orphan] = []
     for orphan in orphans:
         readers = _other_readers(warehouse, orphan)
         if readers:
@@ -228,7 +260,8 @@ def drop_orphans(warehouse: Warehouse, orphans: Sequence[Orphan], *, confirmed: 
             report.problems.append(f"{_key(orphan)} stays: {error.msg}")
             continue
         report.rows.append({"did": "dropped"} | orphan.row())
-        report.notes += _left_rows(warehouse, orphan)
+        dropped.append(orphan)
+    report.notes += [note for orphan in dropped for note in _left_rows(warehouse, orphan)]
     return report
 
 

@@ -238,6 +238,6 @@ def _left_over(warehouse: Warehouse, model: Model) -> list[str]:
     if health.bypass_rows:
         problems.append(
             f"{health.bypass_rows} rows were written into the target directly; "
-            f"dbt run-operation adopt --args '{{models: [{model.name}]}}' checks them"
+            f"dbt run-operation adopt --args '{{models: [{model.names.selected}]}}' checks them"
         )
     return [f"{names}: {problem}" for problem in problems if problem]

@@ -16,7 +16,7 @@ from dbt.graph.cli import parse_difference
 from dbt_common.exceptions import DbtRuntimeError
 
 from ...refreshable.config import is_refreshed
-from ..names import ModelNames
+from ..names import ModelNames, selector_of
 from ..shared_target import owner_of
 
 MATERIALIZATIONS = ("incremental_mv", "materialized_view")
@@ -34,8 +34,8 @@ class Model:
     node: Mapping[str, Any]
 
     def is_called(self, name: str) -> bool:
-        """Return whether `name` is the model's name, alias or unique id."""
-        return name in (self.name, self.names.model, self.unique_id)
+        """Return whether `name` is the model's name, that of a version (`daily.v2`), alias or unique id."""
+        return name in (self.name, self.names.model, self.names.selected, self.unique_id)
 
 
 class ManifestProject:
@@ -157,7 +157,8 @@ class ManifestProject:
     def _model(self, node: Any) -> Model:
         """Return the model of a manifest node."""
         values = node.to_dict(omit_none=False)
-        names = ModelNames(node.schema, node.alias, owner_of(self._manifest.nodes, values))
+        owner, selector = owner_of(self._manifest.nodes, values), selector_of(node.unique_id)
+        names = ModelNames(node.schema, node.alias, owner, selector)
         return Model(node.unique_id, node.name, names, values)
 
 

@@ -246,3 +246,32 @@ class TestAWrongConfigIsToldAtTheFirstRun:
             f"SELECT name FROM system.tables WHERE database = '{project.test_schema}'"
         ).fetchall()
         assert sorted(tables) == [("right",), ("wrong_key",), ("wrong_part",)]
+
+
+class TestQuotedEventTime:
+    """A column event_time with `quote: true`: dbt filters refs by its quoted name, and so do batches."""
+
+    CONFIG = (
+        "incremental_strategy='microbatch', event_time='event time', batch_size='day', "
+        "begin='2024-01-01') }} "
+    )
+
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        column = "columns: [{name: event time, quote: true}]"
+        return {
+            "first.sql": HEAD + self.CONFIG + "select id, day as `event time` from "
+            "{{ source('raw', 'events') }}",
+            "second.sql": HEAD + self.CONFIG + "select * from {{ ref('first') }}",
+            "schema.yml": "sources: [{name: raw, schema: raw, tables: [{name: events, config: "
+            "{event_time: day}}]}]\n"
+            f"models: [{{name: first, {column}}}, {{name: second, {column}}}]",
+        }
+
+    def test_batches_replace_their_rows(self, project: Any, raw: Connection) -> None:
+        days = ["--event-time-start", "2024-01-01", "--event-time-end", "2024-01-04"]
+        for _ in range(2):
+            run_dbt(["run", *days])
+            for model in ("first", "second"):
+                rows = raw.execute(f"SELECT count() FROM {project.test_schema}.{model}").fetchall()
+                assert rows == [(4,)]

@@ -339,6 +339,40 @@ def _rebuild_by_engine(warehouse: Any) -> None:
     warehouse.connection.execute(f"system rebuild view {warehouse.schema}.by_carrier__mv")
 
 
+class TestCommandsForAliasesAndVersions(OperationsProject):
+    """The commands that messages name: dbt selects by the model's name and version, not by its alias."""
+
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        hourly = "{name: hourly, latest_version: 1, data_tests: [reconciled], versions: [{v: 1}, {v: 2}]}"
+        aliased = (
+            "{name: carrier, config: {alias: by_carrier}, data_tests: [reconciled, not_stale]}"
+        )
+        sources = "sources: [{name: raw, tables: [{name: flights}]}]"
+        return {
+            "hourly_v1.sql": HOURLY,
+            "hourly_v2.sql": HOURLY,
+            "carrier.sql": CARRIER,
+            "schema.yml": f"{sources}\nmodels: [{hourly}, {aliased}]",
+        }
+
+    def test_they_choose_the_model(self, warehouse: ProjectWarehouse) -> None:
+        _, log = run_dbt_and_capture(["test", "-s", "carrier", "hourly.v2"], expect_pass=False)
+        lines = set(re.findall(r"Repair: (dbt run .*?)(?:\x1b|\n|$)", log))
+        assert lines == {"dbt run --select carrier", "dbt run --select hourly.v2"}
+        log = operate("status")
+        for name in ("carrier", "hourly.v1", "hourly.v2"):
+            assert f"dbt run --select {name}" in log
+        log = operate("reconcile", "{models: [hourly.v2]}", succeeds=False)
+        assert "Repair: dbt run --select hourly.v2" in log
+        assert "hourly_v1__mv" not in log
+        run_dbt(["run"])
+        assert "by_carrier" in operate("reconcile", "{models: [carrier]}")
+        warehouse.connection.execute(f"DROP VIEW {warehouse.schema}.by_carrier")
+        _, log = run_dbt_and_capture(["test", "-s", "carrier"], expect_pass=False)
+        assert "repair --args '{models: [carrier]}'" in log
+
+
 class TestDocs(OperationsProject):
     def test_a_model_has_statistics_verdict_and_lineage(self, warehouse: ProjectWarehouse) -> None:
         run_dbt(["run", "--select", "hourly", "daily"])

@@ -65,3 +65,31 @@ class TestResultOfASeed:
         write_file("id,n\n1,5\n", project_root, "seeds", "small.csv")
         assert result() == ("INSERT 1", 1)  # rows that left are a change
         assert result() == ("NO CHANGE", 0)
+
+
+class TestConfiguredTypesWithNulls:
+    """A configured type is Nullable if the file has an empty value, LowCardinality inside."""
+
+    @pytest.fixture(scope="class")
+    def seeds(self) -> dict[str, str]:
+        return {"tags.csv": "id,tag,kind,price\n1,a,x,1.5\n2,,y,\n"}
+
+    @pytest.fixture(scope="class")
+    def project_config_update(self) -> dict[str, object]:
+        types = {"tag": "LowCardinality(String)", "kind": "LowCardinality(String)"}
+        return {"seeds": {"+column_types": {**types, "price": "Decimal(10, 2)"}}}
+
+    def test_null_has_a_place(self, project: Any, dbt_profile_target: dict[str, object]) -> None:
+        run_dbt(["seed"])
+        assert run_dbt(["seed"])[0].adapter_response["_message"] == "NO CHANGE"
+        with olapdb.connect(str(dbt_profile_target["path"])) as connection:
+            table = f"{project.test_schema}.tags"
+            types = connection.execute(f"SELECT * FROM {table} LIMIT 0").description
+            assert [str(column[1]) for column in types or ()] == [
+                "Int64",
+                "LowCardinality(Nullable(String))",
+                "LowCardinality(String)",
+                "Nullable(Decimal(10, 2))",
+            ]
+            tags = connection.execute(f"SELECT tag FROM {table} ORDER BY id").fetchall()
+            assert tags == [("a",), (None,)]

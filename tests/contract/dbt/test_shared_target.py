@@ -269,3 +269,39 @@ class TestTypesOfTheOwner(Shared):
             assert raw.execute(live).fetchall() == truth, model
         messages = {r.message for r in run_dbt(["build", "--exclude", "resource_type:test"])}
         assert messages == {"NO CHANGE"}
+
+
+class TestAllWritersAreOrphans(Shared):
+    """The last writer of a target takes it along: no table without a trigger is left."""
+
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        chained = "select sum(visits) as visits from {{ ref('visits') }}"
+        ios = "{{ config(enabled=true) }}" + APP.replace("'app'", "'web'")
+        files = {"visits.sql": WEB, "visits_app.sql": APP, "visits_ios.sql": ios}
+        return {**files, "total.sql": chained, "schema.yml": SCHEMA}
+
+    def test_the_target_goes_with_them(self, project: Any, raw: Connection) -> None:
+        schema, models = project.test_schema, Path(project.project_root) / "models"
+        left = f"SELECT name FROM system.tables WHERE database = '{schema}' ORDER BY name"
+        run_dbt(["run"])
+        texts = {name: (models / name).read_text() for name in ("visits.sql", "visits_app.sql")}
+        for model in models.glob("*.sql"):
+            model.unlink()
+        (models / "schema.yml").unlink()
+        _, log = run_dbt_and_capture(["run-operation", "drop_orphans"])
+        assert log.count("visits__target") == 1
+        _, log = run_dbt_and_capture(["run-operation", "drop_orphans", "--args", "{confirm: true}"])
+        assert "stays" not in log
+        assert raw.execute(left).fetchall() == []
+
+        # The owner was dropped before, and its trigger no longer names the target's table.
+        for name, text in texts.items():
+            (models / name).write_text(text)
+        (models / "schema.yml").write_text(SCHEMA)
+        run_dbt(["run"])
+        raw.execute(f"DROP TABLE {schema}.visits__mv, {schema}.visits")
+        for name in (*texts, "schema.yml"):
+            (models / name).unlink()
+        run_dbt(["run-operation", "drop_orphans", "--args", "{confirm: true}"])
+        assert raw.execute(left).fetchall() == []
