@@ -186,6 +186,8 @@ _CHANGED: tuple[tuple[int, Concerns, tuple[str, ...]], ...] = (
     (10, _mixes_bools, ("if", "multiIf", "ifNull", "coalesce", "array", "map", "arrayConcat")),
     (10, _mixes_bools, ("greatest", "least", "clamp", "transform", "mapConcat")),
     (10, _mixes_bools, ("arrayPushBack", "arrayResize")),
+    (11, _any, ("extractAllGroupsVertical", "extractAllGroupsHorizontal")),
+    (11, _of_types(Date32, DateTime64), ("toStartOfISOYear",)),
 )
 """(rules since which a function has other answers, for which calls, functions)."""
 _AGGREGATES: Mapping[str, int] = MappingProxyType(
