@@ -114,6 +114,8 @@ def _convert_tuple(
         raise wrong(
             f"IN compares tuples of {len(target.elements)} with a tuple of {len(source.elements)}."
         )
+    if not target.elements:
+        return element.value
     parts: list[pa.Array] = []
     for part, part_type, target_type in zip(
         element.value.values(), source.elements, target.elements, strict=True

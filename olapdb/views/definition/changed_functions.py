@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TypeAlias
 
-from olapdb.bind.syntax import walk
+from olapdb.bind.syntax import is_not_query, walk
 from olapdb.functions import registry
 from olapdb.functions.kernels import calendar
 from olapdb.lineage.sorting_key import key_columns
@@ -27,6 +27,7 @@ from olapdb.plan.expressions import (
     InValues,
     LambdaFunction,
 )
+from olapdb.plan.expressions import walk as expression_parts
 from olapdb.plan.nodes import ArrayJoin, Node, Plan, SetDifference, Sort, SortKey, Union, Window
 from olapdb.plan.tree import all_aggregate_calls, all_expressions, all_nodes
 from olapdb.sql import nodes as sql
@@ -44,6 +45,7 @@ from olapdb.types import (
     Float,
     Interval,
     Map,
+    String,
     Tuple,
     any_part,
     has_floats,
@@ -229,6 +231,8 @@ def changed_functions(
             functions.setdefault(call.name.partition("(")[0])
     if plan is not None and view.judged_by < 9 and any(map(_sorts_nested_nulls, _sort_keys(plan))):
         functions.setdefault("ORDER BY")
+    if view.judged_by < 11 and _has_alias_in_on(view):
+        functions.setdefault("JOIN ON")
     if plan is not None and view.judged_by < 10:
         functions.update(dict.fromkeys(_changed_clauses(plan, snapshot.by_id(view.target_id))))
     written = _written_functions(view, snapshot)
@@ -371,6 +375,8 @@ def _changed_calls(
             for name in names:
                 by_name.setdefault(name, []).append(concerns)
     for expression in expressions:
+        if view.judged_by < 11 and _shows_logic(expression):
+            yield "and"
         if isinstance(expression, Call):
             if any(
                 concerns(expression, view.zone) for concerns in by_name.get(expression.name, ())
@@ -381,6 +387,47 @@ def _changed_calls(
                 yield "CAST"
         elif isinstance(expression, LambdaFunction) and expression.name in by_name:
             yield expression.name
+
+
+def _shows_logic(expression: Expression) -> bool:
+    """Return whether a text is made of `and` or `or` of Nullable(Bool)s, which was true or false until rules 11."""
+    return any_part(expression.type, (String,)) and any(
+        isinstance(part, Call)
+        and part.name in ("and", "or")
+        and not isinstance(plain(part.type), Boolean)
+        and any(isinstance(plain(a.type), Boolean) for a in part.arguments)
+        for part in expression_parts(expression)
+    )
+
+
+def _has_alias_in_on(view: MaterializedView) -> bool:
+    """Return whether a condition of ON names an alias of its SELECT that is no column of that name: where a column had
+    the alias's name, ON meant the column until rules 11."""
+    for select in walk(parse_query(view.query)):
+        if not isinstance(select, sql.Select):
+            continue
+        aliases = {
+            node.name
+            for column in select.columns
+            for node in walk(column, is_not_query)
+            if isinstance(node, sql.Alias)
+            and not (
+                isinstance(node.expression, sql.Identifier)
+                and node.expression.parts[-1] == node.name
+            )
+        }
+        conditions = [
+            join.on
+            for join in (walk(select.source) if select.source is not None else ())
+            if isinstance(join, sql.Join) and join.on is not None
+        ]
+        for condition in conditions:
+            if any(
+                isinstance(name, sql.Identifier) and name.parts[0] in aliases
+                for name in walk(condition)
+            ):
+                return True
+    return False
 
 
 def _canonical(name: str) -> str:
