@@ -72,6 +72,8 @@ def element_as(
             f"IN compares {target} with a list that holds a {source}.",
             hint="Quote the values, or cast the left side.",
         )
+    if isinstance(source, types.String) and constants.is_beyond(element, target):
+        return None
     if isinstance(target, types.Variant):
         try:
             return functions.store_literals(element.value, element.type, target, environment)

@@ -8,6 +8,7 @@ add the function here under the next number of `olapdb.views.provability.RULES`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TypeAlias
@@ -33,6 +34,7 @@ from olapdb.plan.tree import all_aggregate_calls, all_expressions, all_nodes
 from olapdb.sql import nodes as sql
 from olapdb.sql.parser import parse_expression, parse_query
 from olapdb.types import (
+    FLOAT64,
     UUID,
     AggregateFunction,
     Array,
@@ -43,6 +45,7 @@ from olapdb.types import (
     DateTime64,
     Decimal,
     Float,
+    Integer,
     Interval,
     Map,
     String,
@@ -118,6 +121,14 @@ def _makes_decimals(call: Call | Cast, zone: str) -> bool:
     )
 
 
+def _has_nan(call: Call, zone: str) -> bool:
+    """Return whether an argument is the constant NaN, as a text is beside an integer that does not have its value."""
+    return any(
+        isinstance(a, Constant) and a.type == FLOAT64 and a.value.as_py() != a.value.as_py()
+        for a in call.arguments
+    )
+
+
 def _skips_hours(call: Call, zone: str) -> bool:
     """Return whether the result is a time in another zone than UTC, since its clocks may skip an
     hour. `zone` is that of a type without a zone."""
@@ -190,6 +201,7 @@ _CHANGED: tuple[tuple[int, Concerns, tuple[str, ...]], ...] = (
     (10, _mixes_bools, ("arrayPushBack", "arrayResize")),
     (11, _any, ("extractAllGroupsVertical", "extractAllGroupsHorizontal")),
     (11, _of_types(Date32, DateTime64), ("toStartOfISOYear",)),
+    (11, _has_nan, ("equals", "notEquals", "less", "greater", "lessOrEquals", "greaterOrEquals")),
 )
 """(rules since which a function has other answers, for which calls, functions)."""
 _AGGREGATES: Mapping[str, int] = MappingProxyType(
@@ -233,6 +245,8 @@ def changed_functions(
         functions.setdefault("ORDER BY")
     if view.judged_by < 11 and _has_alias_in_on(view):
         functions.setdefault("JOIN ON")
+    if plan is not None and view.judged_by < 11 and _has_long_text_in(view, plan):
+        functions.setdefault("IN")
     if plan is not None and view.judged_by < 10:
         functions.update(dict.fromkeys(_changed_clauses(plan, snapshot.by_id(view.target_id))))
     written = _written_functions(view, snapshot)
@@ -428,6 +442,24 @@ def _has_alias_in_on(view: MaterializedView) -> bool:
             ):
                 return True
     return False
+
+
+def _has_long_text_in(view: MaterializedView, plan: Plan) -> bool:
+    """Return whether an IN of integers of fewer than 64 bits may have a text of another integer, which wrapped until
+    rules 11."""
+    is_narrow = any(
+        isinstance(e, InValues)
+        and isinstance(kind := plain(e.argument.type), Integer)
+        and kind.bits < 64
+        for e in all_expressions(plan.root)
+    )
+    return is_narrow and any(
+        re.fullmatch(r"[+-]?[0-9]{3,}", literal.value) is not None
+        for node in walk(parse_query(view.query))
+        if isinstance(node, sql.In)
+        for literal in walk(node.right)
+        if isinstance(literal, sql.Literal) and isinstance(literal.value, str)
+    )
 
 
 def _canonical(name: str) -> str:
