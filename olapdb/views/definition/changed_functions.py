@@ -9,6 +9,7 @@ add the function here under the next number of `olapdb.views.provability.RULES`.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TypeAlias
@@ -245,6 +246,8 @@ def changed_functions(
         functions.setdefault("ORDER BY")
     if view.judged_by < 11 and _has_alias_in_on(view):
         functions.setdefault("JOIN ON")
+    if view.judged_by < 11 and _has_alias_of_lambda(view):
+        functions.setdefault("AS in a lambda")
     if plan is not None and view.judged_by < 11 and _has_long_text_in(view, plan):
         functions.setdefault("IN")
     if plan is not None and view.judged_by < 10:
@@ -442,6 +445,24 @@ def _has_alias_in_on(view: MaterializedView) -> bool:
             ):
                 return True
     return False
+
+
+def _has_alias_of_lambda(view: MaterializedView) -> bool:
+    """Return whether a name outside of a lambda is that of an alias within, which it meant until rules 11."""
+    query = parse_query(view.query)
+    named = Counter(_names_in(query))
+    return any(
+        named[node.name] > Counter(_names_in(function.body))[node.name]
+        for function in walk(query)
+        if isinstance(function, sql.Lambda)
+        for node in walk(function.body)
+        if isinstance(node, sql.Alias)
+    )
+
+
+def _names_in(node: sql.Node) -> list[str]:
+    """Return the first part of each name in a node, repeats included."""
+    return [part.parts[0] for part in walk(node) if isinstance(part, sql.Identifier)]
 
 
 def _has_long_text_in(view: MaterializedView, plan: Plan) -> bool:

@@ -896,6 +896,12 @@ def test_answers_that_changed_with_rules_10(
         ("UInt8", "SELECT a AS n FROM s WHERE a = '255'", ()),
         ("UInt8", "SELECT a AS n FROM s WHERE a IN ('257')", ("IN",)),
         ("UInt8", "SELECT a AS n FROM s WHERE a IN (257, 3)", ()),
+        (
+            "UInt8",
+            "SELECT arrayMap(x -> x + (1 AS c), [a])[1] AS n FROM s WHERE c",
+            ("AS in a lambda",),
+        ),
+        ("UInt8", "SELECT arrayMap(x -> (x + 1 AS y) * y, [a])[1] AS n FROM s WHERE c", ()),
         ("UInt8", "SELECT a + 1 AS k, a AS n FROM s JOIN d ON k = d.k", ("JOIN ON",)),
         ("UInt8", "SELECT d.k AS k, s.a AS n FROM s JOIN d ON s.a = k", ()),
     ],
