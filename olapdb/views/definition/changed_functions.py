@@ -244,12 +244,8 @@ def changed_functions(
             functions.setdefault(call.name.partition("(")[0])
     if plan is not None and view.judged_by < 9 and any(map(_sorts_nested_nulls, _sort_keys(plan))):
         functions.setdefault("ORDER BY")
-    if view.judged_by < 11 and _has_alias_in_on(view):
-        functions.setdefault("JOIN ON")
-    if view.judged_by < 11 and _has_alias_of_lambda(view):
-        functions.setdefault("AS in a lambda")
-    if plan is not None and view.judged_by < 11 and _has_long_text_in(view, plan):
-        functions.setdefault("IN")
+    if view.judged_by < 11:
+        functions.update(dict.fromkeys(_changed_names(_queries(view, snapshot), plan)))
     if plan is not None and view.judged_by < 10:
         functions.update(dict.fromkeys(_changed_clauses(plan, snapshot.by_id(view.target_id))))
     written = _written_functions(view, snapshot)
@@ -361,16 +357,12 @@ def _written_functions(view: MaterializedView, snapshot: Snapshot) -> set[str]:
     """Return the names of the functions in the view's query, in the plain views that it reads through,
     and in the columns of its tables that a read computes. SQL has none of a user's functions in these:
     they are written out where they are called."""
-    texts: list[sql.Node] = [parse_query(view.query)]
+    texts = _queries(view, snapshot)
     computed: dict[str, list[str]] = {}
-    for object_id in dict.fromkeys((view.source_id, *view.dimension_ids, *view.references)):
-        match snapshot.by_id(object_id):
-            case View() as plain_view:
-                texts.append(parse_query(plain_view.query))
-            case Table() as table:
-                for column in table.columns:
-                    if column.default and (not column.stored or column.since > 1):
-                        computed.setdefault(column.name, []).append(column.default)
+    for item in _objects_read(view, snapshot):
+        for column in item.columns if isinstance(item, Table) else ():
+            if column.default and (not column.stored or column.since > 1):
+                computed.setdefault(column.name, []).append(column.default)
     functions: set[str] = set()
     while texts:
         for node in walk(texts.pop()):
@@ -380,6 +372,31 @@ def _written_functions(view: MaterializedView, snapshot: Snapshot) -> set[str]:
                 for name in node.parts:
                     texts.extend(parse_expression(d) for d in computed.pop(name, ()))
     return functions
+
+
+def _objects_read(view: MaterializedView, snapshot: Snapshot) -> list[object]:
+    """Return the tables and plain views that the view reads."""
+    ids = dict.fromkeys((view.source_id, *view.dimension_ids, *view.references))
+    return [snapshot.by_id(object_id) for object_id in ids]
+
+
+def _queries(view: MaterializedView, snapshot: Snapshot) -> list[sql.Node]:
+    """Return the view's query, and those of the plain views that it reads through."""
+    read = _objects_read(view, snapshot)
+    return [
+        parse_query(view.query),
+        *(parse_query(item.query) for item in read if isinstance(item, View)),
+    ]
+
+
+def _changed_names(queries: list[sql.Node], plan: Plan | None) -> Iterator[str]:
+    """Yield the clauses in the queries whose names and texts have another meaning since rules 11."""
+    if any(map(_has_alias_in_on, queries)):
+        yield "JOIN ON"
+    if any(map(_has_alias_of_lambda, queries)):
+        yield "AS in a lambda"
+    if plan is not None and _has_narrow_in(plan) and any(map(_has_text_in, queries)):
+        yield "IN"
 
 
 def _changed_calls(
@@ -417,10 +434,10 @@ def _shows_logic(expression: Expression) -> bool:
     )
 
 
-def _has_alias_in_on(view: MaterializedView) -> bool:
+def _has_alias_in_on(query: sql.Node) -> bool:
     """Return whether a condition of ON names an alias of its SELECT that is no column of that name: where a column had
     the alias's name, ON meant the column until rules 11."""
-    for select in walk(parse_query(view.query)):
+    for select in walk(query):
         if not isinstance(select, sql.Select):
             continue
         aliases = {
@@ -447,9 +464,8 @@ def _has_alias_in_on(view: MaterializedView) -> bool:
     return False
 
 
-def _has_alias_of_lambda(view: MaterializedView) -> bool:
+def _has_alias_of_lambda(query: sql.Node) -> bool:
     """Return whether a name outside of a lambda is that of an alias within, which it meant until rules 11."""
-    query = parse_query(view.query)
     named = Counter(_names_in(query))
     return any(
         named[node.name] > Counter(_names_in(function.body))[node.name]
@@ -465,18 +481,21 @@ def _names_in(node: sql.Node) -> list[str]:
     return [part.parts[0] for part in walk(node) if isinstance(part, sql.Identifier)]
 
 
-def _has_long_text_in(view: MaterializedView, plan: Plan) -> bool:
-    """Return whether an IN of integers of fewer than 64 bits may have a text of another integer, which wrapped until
-    rules 11."""
-    is_narrow = any(
+def _has_narrow_in(plan: Plan) -> bool:
+    """Return whether the plan has an IN of integers of fewer than 64 bits."""
+    return any(
         isinstance(e, InValues)
         and isinstance(kind := plain(e.argument.type), Integer)
         and kind.bits < 64
         for e in all_expressions(plan.root)
     )
-    return is_narrow and any(
+
+
+def _has_text_in(query: sql.Node) -> bool:
+    """Return whether an IN may have a text of an integer beyond 8 bits, which wrapped until rules 11."""
+    return any(
         re.fullmatch(r"[+-]?[0-9]{3,}", literal.value) is not None
-        for node in walk(parse_query(view.query))
+        for node in walk(query)
         if isinstance(node, sql.In)
         for literal in walk(node.right)
         if isinstance(literal, sql.Literal) and isinstance(literal.value, str)
