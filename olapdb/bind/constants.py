@@ -372,10 +372,10 @@ def _literal_of(text: Constant, target: types.DataType, environment: Environment
 def is_beyond(text: Constant, target: types.DataType) -> bool:
     """Return whether a text spells an integer that an integer type of fewer than 64 bits does not have. It is read as one
     of 64 bits, which wraps, as in ClickHouse."""
-    value = text.value.as_py()
-    if not isinstance(target, types.Integer) or target.bits >= 64 or not isinstance(value, str):
+    if not isinstance(target, types.Integer) or target.bits >= 64 or not text.value.is_valid:
         return False
-    if not re.fullmatch(r"[+-]?[0-9]+" if target.signed else r"[+]?[0-9]+", value):
+    value = bytes(text.value.as_buffer())  # a text need not be UTF-8
+    if not re.fullmatch(rb"[+-]?[0-9]{1,999}" if target.signed else rb"[+]?[0-9]{1,999}", value):
         return False
     number = int(value) % 2**64
     if target.signed and number >= 2**63:
