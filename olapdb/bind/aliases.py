@@ -11,29 +11,46 @@ from olapdb.sql import nodes as sql
 
 
 def aliases_of(select: sql.Select) -> dict[str, sql.Expression]:
-    """Return the aliases in all clauses of the SELECT, without those of subqueries.
+    """Return the aliases in all clauses of the SELECT, without those of subqueries and of lambdas.
 
     Raises MultipleExpressionsForAlias for a name with two meanings."""
     aliases: dict[str, sql.Expression] = {}
-
-    def add(name: str, expression: sql.Expression, position: Position | None) -> None:
-        """Add an alias; raise MultipleExpressionsForAlias if it has another expression already."""
-        first = aliases.setdefault(name, expression)
-        if first is not expression and first != expression:
-            raise MultipleExpressionsForAlias(
-                f"The alias {name!r} has two meanings.",
-                hint="Rename one of them.",
-                position=position,
-            )
-
     for item in select.with_items:
         if item.expression is not None:
-            add(item.name, item.expression, item.position)
+            _add(aliases, item.name, item.expression, item.position)
     for root in _alias_roots(select):
-        for node in walk(root, may_hold_aliases):
-            if isinstance(node, sql.Alias):
-                add(node.name, node.expression, node.position)
+        _add_all(aliases, root)
     return aliases
+
+
+def aliases_of_lambda(function: sql.Lambda) -> dict[str, sql.Expression]:
+    """Return the aliases in a lambda's body, which it alone sees, without those of lambdas and subqueries within.
+
+    Raises MultipleExpressionsForAlias for a name with two meanings."""
+    aliases: dict[str, sql.Expression] = {}
+    _add_all(aliases, function.body)
+    return aliases
+
+
+def _add_all(aliases: dict[str, sql.Expression], root: sql.Node) -> None:
+    """Add the aliases in an expression. Raises MultipleExpressionsForAlias."""
+    for node in walk(root, may_hold_aliases):
+        if isinstance(node, sql.Alias):
+            _add(aliases, node.name, node.expression, node.position)
+
+
+def _add(
+    aliases: dict[str, sql.Expression],
+    name: str,
+    expression: sql.Expression,
+    position: Position | None,
+) -> None:
+    """Add an alias; raise MultipleExpressionsForAlias if it has another expression already."""
+    first = aliases.setdefault(name, expression)
+    if first is not expression and first != expression:
+        raise MultipleExpressionsForAlias(
+            f"The alias {name!r} has two meanings.", hint="Rename one of them.", position=position
+        )
 
 
 def _alias_roots(select: sql.Select) -> Iterator[sql.Node]:
@@ -52,8 +69,8 @@ def _alias_roots(select: sql.Select) -> Iterator[sql.Node]:
 
 
 def may_hold_aliases(node: sql.Node) -> bool:
-    """Return whether `aliases_of` searches below the node: not below a query, star or name."""
-    return not isinstance(node, sql.Query | sql.Star | sql.Literal | sql.Identifier)
+    """Return whether `aliases_of` searches below the node: not below a query, lambda, star or name."""
+    return not isinstance(node, sql.Query | sql.Lambda | sql.Star | sql.Literal | sql.Identifier)
 
 
 def with_expressions(branch: sql.Query, whole: sql.SetOperation) -> sql.Query:

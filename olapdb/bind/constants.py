@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
@@ -317,13 +319,17 @@ def _compare_in_column_type(
 ) -> tuple[Expression, ...]:
     """Return both sides of a comparison, a constant text as the other side's type.
 
-    This applies to a date, time, UUID or address on the other side. `day >= '2013-01-01'` then converts
+    This applies to a date, time, UUID or address on the other side, and to an integer that does not have the text's
+    value: the text is then NaN, which equals nothing and is neither less nor greater. `day >= '2013-01-01'` then converts
     once, not for each row, and can prune ranges. Raises an error if the text does not convert."""
     for at in (0, 1):
         text, other = arguments[at], arguments[1 - at]
         if not isinstance(text, Constant) or not isinstance(types.plain(text.type), types.String):
             continue
         target = types.plain(other.type)
+        if is_beyond(text, target):
+            nothing = Constant(types.FLOAT64, scalar_of(math.nan, pa.float64()))
+            return (nothing, other) if at == 0 else (other, nothing)
         known = not isinstance(target, types.Enum) or text.value.as_py() in target.texts.values()
         if not known and name != "notEquals":
             return arguments  # the comparison answers 0
@@ -361,6 +367,20 @@ def _literal_of(text: Constant, target: types.DataType, environment: Environment
             f"Cannot convert string {text.value.as_py()!r} to type {target}.",
             hint="Write hh:mm:ss.",
         ) from error
+
+
+def is_beyond(text: Constant, target: types.DataType) -> bool:
+    """Return whether a text spells an integer that an integer type of fewer than 64 bits does not have. It is read as one
+    of 64 bits, which wraps, as in ClickHouse."""
+    if not isinstance(target, types.Integer) or target.bits >= 64 or not text.value.is_valid:
+        return False
+    value = bytes(text.value.as_buffer())  # a text need not be UTF-8
+    if not re.fullmatch(rb"[+-]?[0-9]{1,999}" if target.signed else rb"[+]?[0-9]{1,999}", value):
+        return False
+    number = int(value) % 2**64
+    if target.signed and number >= 2**63:
+        number -= 2**64
+    return not target.minimum <= number <= target.maximum
 
 
 def is_decimal(data_type: types.DataType) -> bool:

@@ -34,7 +34,7 @@ from olapdb.bind.parameters import bind_argument, bind_parameter
 from olapdb.bind.relation import Relation
 from olapdb.bind.scope import LambdaScopes
 from olapdb.bind.special_calls import special_call
-from olapdb.bind.stars import expand_star
+from olapdb.bind.stars import expand_star, untupled
 from olapdb.bind.subcolumns import subcolumn
 from olapdb.bind.subqueries import exists, scalar_subquery
 from olapdb.bind.variants import MAY_MAKE_VARIANTS, refuse_new_variant, refuse_suspicious_target
@@ -50,10 +50,6 @@ if TYPE_CHECKING:
 else:
     special_forms = LazyModule("olapdb.bind.special_forms")
 
-_REFUSED = {
-    "untuple": "untuple stands alone in SELECT, with or without an alias; elsewhere name the"
-    " elements: t.1, t.2."
-}
 _OF_BLOCKS = {
     "neighbor": "lagInFrame(x, n) OVER (ORDER BY …) or leadInFrame",
     "runningAccumulate": "sum(x) OVER (ORDER BY …)",
@@ -190,13 +186,15 @@ class ExpressionBinder:
                 )
 
     def bind_all(self, items: Sequence[sql.Expression]) -> tuple[expressions.Expression, ...]:
-        """Bind the expressions in order, a star as the columns that it selects.
+        """Bind the expressions in order, a star as the columns that it selects, untuple as the elements.
 
         The parser has already removed the star of `count(*)`."""
         bound: list[expressions.Expression] = []
         for item in items:
             if isinstance(item, sql.Star):
                 bound += [column.expression for column in expand_star(self, item)]
+            elif (elements := untupled(self, item)) is not None:
+                bound += [self.bind(element) for _, element in elements]
             else:
                 bound.append(self.bind(item))
         return tuple(bound)
@@ -414,9 +412,8 @@ class ExpressionBinder:
     def _refuse_function(self, node: sql.Function) -> None:
         """Raise NotSupportedError for a function that olapdb refuses, and DeprecatedFunction for one
         of blocks without the setting that allows it."""
-        folded = node.name.lower()
-        if folded in _REFUSED:
-            raise errors.NotSupportedError(_REFUSED[folded])
+        if node.name.lower() == "untuple":
+            raise errors.NotSupportedError("untuple is a column of SELECT, or arguments of a call.")
         allowed = "allow_deprecated_error_prone_window_functions"
         if node.name in _OF_BLOCKS and not self.context.flag(allowed):
             raise errors.DeprecatedFunction(

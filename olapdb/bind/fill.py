@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from olapdb.bind import constants
@@ -12,6 +14,7 @@ from olapdb.bind.contracts import Binder
 from olapdb.bind.expressions import ExpressionBinder
 from olapdb.bind.relation import Relation, RelationColumn
 from olapdb.errors import InvalidWithFillExpression, NotSupportedError, UnknownIdentifier
+from olapdb.functions.kernels import wide_numbers
 from olapdb.functions.kernels.calendar import ticks_per_second
 from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import ColumnRef, Constant, Expression
@@ -25,6 +28,7 @@ from olapdb.types import (
     Float,
     Integer,
     Interval,
+    WideNumber,
     plain,
 )
 
@@ -131,7 +135,9 @@ class _Clause:
     def __init__(self, binder: Binder, fill: sql.Fill, key: plan.SortKey) -> None:
         self._binder, self._fill, self._key = binder, fill, key
         self._type = plain(key.expression.type)
-        if not isinstance(self._type, Integer | Float | Date | Date32 | DateTime | DateTime64):
+        if not isinstance(
+            self._type, Integer | WideNumber | Float | Date | Date32 | DateTime | DateTime64
+        ):
             raise self._invalid(f"WITH FILL is for numbers, dates and times, not {self._type}.")
         is_time = isinstance(self._type, DateTime | DateTime64)
         self._per_second = ticks_per_second(self._type) if is_time else 0
@@ -150,6 +156,11 @@ class _Clause:
     def constant(self, value: Number) -> Constant:
         """Return a value in the units of the column as a constant of its type."""
         arrow = self.column.type.arrow
+        if isinstance(self._type, WideNumber):
+            column = wide_numbers.column_of(
+                wide_numbers.limbs_from_python(np.array([value], object)), self._type
+            )
+            return Constant(self.column.type, column[0])
         if not pa.types.is_temporal(arrow):
             return Constant(self.column.type, pa.scalar(value, arrow))
         stored = pa.int32() if arrow.bit_width == 32 else pa.int64()
@@ -231,11 +242,12 @@ class _Clause:
         Raises InvalidWithFillExpression."""
         if (interval := self._interval(node, clause)) is None:
             number = self._constant(node, clause)
-            if not isinstance(plain(number.type), Integer) and not isinstance(self._type, Float):
+            is_whole = isinstance(plain(number.type), Integer | WideNumber)
+            if not is_whole and not isinstance(self._type, Float):
                 raise self._invalid(f"The {clause} of {self._type} is an integer or an INTERVAL.")
             value = _python(number)
             return (value * (self._per_second or 1)), 0
-        if isinstance(self._type, Integer | Float):
+        if isinstance(self._type, Integer | WideNumber | Float):
             raise self._invalid(f"A {clause} of type INTERVAL is for dates and times.")
         amount, unit = interval
         self._refuse_zone(unit)
@@ -282,17 +294,17 @@ class _Clause:
         given = plain(constant.type)
         if isinstance(self._type, Float):
             fits = isinstance(given, Integer | Float)
-        elif isinstance(self._type, Integer):
-            fits = isinstance(given, Integer)
+        elif isinstance(self._type, Integer | WideNumber):
+            fits = isinstance(given, Integer | WideNumber)
         elif isinstance(self._type, Date | Date32):
             fits = isinstance(given, Integer | Date | Date32)
         else:
             fits = isinstance(given, Integer | DateTime | DateTime64)
         if not fits:
             raise self._invalid(f"{clause} is of type {given}, the column of {self._type}.")
-        if isinstance(given, Integer | Float):
+        if isinstance(given, Integer | WideNumber | Float):
             value = _python(constant)
-            if value < 0 and isinstance(self._type, Integer) and not self._type.signed:
+            if value < 0 and isinstance(self._type, Integer | WideNumber) and not self._type.signed:
                 raise self._invalid(f"{clause} is below 0, which no {self._type} is.")
             return value * (self._per_second or 1)
         return _python(constants.cast(constant, self._type, self._binder.environment))
@@ -303,11 +315,11 @@ class _Clause:
             before = stop > start if self._key.descending else stop < start
             if before:
                 raise self._invalid("The TO of WITH FILL lies before its FROM.")
-        if isinstance(self._type, Integer):
+        if isinstance(self._type, Integer | WideNumber):
             lowest = -(2 ** (self._type.bits - 1)) if self._type.signed else 0
             highest = 2 ** (self._type.bits - int(self._type.signed))
             for value in (start, stop):
-                if value is not None and not lowest - 1 <= value <= min(highest, 2**63 - 1):
+                if value is not None and not lowest - 1 <= value <= highest:
                     raise self._invalid(f"{value} is beyond the type {self._type} of the column.")
 
     def _constant(self, node: sql.Expression, clause: str) -> Constant:
@@ -317,7 +329,7 @@ class _Clause:
         if not isinstance(bound, Constant) or not bound.value.is_valid:
             raise self._invalid(f"The {clause} of WITH FILL must be a constant.")
         if not isinstance(
-            plain(bound.type), Integer | Float | Date | Date32 | DateTime | DateTime64
+            plain(bound.type), Integer | WideNumber | Float | Date | Date32 | DateTime | DateTime64
         ):
             raise self._invalid(f"The {clause} of WITH FILL cannot be of type {bound.type}.")
         return bound
@@ -330,6 +342,8 @@ def _python(constant: Expression) -> Number:
     if pa.types.is_temporal(value.type):
         value = value.cast(pa.int32() if value.type.bit_width == 32 else pa.int64())
     number = value.as_py()
+    if isinstance(number, Decimal):  # of an integer beyond 64 bits
+        return int(number)
     assert isinstance(number, int | float)
     return number
 

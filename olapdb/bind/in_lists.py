@@ -327,9 +327,9 @@ def _has_null(element: Constant) -> bool:
 
 def _equal_with_nulls(binder: Binder, left: Expression, right: Expression) -> Expression:
     """Return whether two values are equal, part by part for tuples, where NULL equals NULL."""
-    inner = types.plain(left.type)
-    if isinstance(inner, types.Tuple):
-        count = len(inner.elements)
+    inner, other = types.plain(left.type), types.plain(right.type)
+    count = len(inner.elements) if isinstance(inner, types.Tuple) else 0
+    if count and isinstance(other, types.Tuple) and len(other.elements) == count:
         pairs = zip(_unpacked(left, count, binder), _unpacked(right, count, binder), strict=True)
         return binder.call("and", tuple(_equal_with_nulls(binder, a, b) for a, b in pairs))
     equal = _never_null(binder, binder.call("equals", (left, right)))

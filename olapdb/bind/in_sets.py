@@ -72,6 +72,8 @@ def element_as(
             f"IN compares {target} with a list that holds a {source}.",
             hint="Quote the values, or cast the left side.",
         )
+    if isinstance(source, types.String) and constants.is_beyond(element, target):
+        return None
     if isinstance(target, types.Variant):
         try:
             return functions.store_literals(element.value, element.type, target, environment)
@@ -114,6 +116,8 @@ def _convert_tuple(
         raise wrong(
             f"IN compares tuples of {len(target.elements)} with a tuple of {len(source.elements)}."
         )
+    if not target.elements:
+        return element.value
     parts: list[pa.Array] = []
     for part, part_type, target_type in zip(
         element.value.values(), source.elements, target.elements, strict=True

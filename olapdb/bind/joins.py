@@ -20,6 +20,8 @@ from olapdb.bind.dependent_plans import key_pairs
 from olapdb.bind.expressions import ExpressionBinder, bind_condition
 from olapdb.bind.join_tables import check_join, joined_table
 from olapdb.bind.relation import Relation, RelationColumn
+from olapdb.bind.syntax import walk
+from olapdb.bind.windows import refuse_windows
 from olapdb.errors import (
     AliasRequired,
     ExpectedAllOrAny,
@@ -259,15 +261,28 @@ class _JoinBinder:
             "the join",
             self.left.relation.joins + self.right.relation.joins,
         )
-        names = {column.name for column in both.columns}
-        aliases = {name: node for name, node in self.aliases.items() if name not in names}
+        aliases = self._aliases_within(both, on)
         binder = ExpressionBinder(self.queries, both, self.context.nested(), aliases)
         for condition in _conjuncts(on):
             bound = bind_condition(binder, condition, "JOIN ON")
+            refuse_windows(bound, "JOIN ON", condition.position)
             refuse_aggregates(bound, "JOIN ON", condition.position)
             self._place(bound, condition)
         if self.further:
             self._place_further(on)
+
+    def _aliases_within(self, both: Relation, on: sql.Expression) -> dict[str, sql.Expression]:
+        """Return the aliases of the SELECT that ON may use. An alias comes before a column of its
+        name, unless it is of a table that is joined later."""
+        usable = dict(self.aliases)
+        named = {node.parts[0] for node in walk(on) if isinstance(node, sql.Identifier)}
+        for name in named & usable.keys() & {column.name for column in both.columns}:
+            binder = ExpressionBinder(self.queries, both, self.context.nested(), self.aliases)
+            try:
+                binder.bind(self.aliases[name])
+            except UnknownIdentifier:
+                del usable[name]
+        return usable
 
     def _place_further(self, on: sql.Expression) -> None:
         """Add the conditions of a FULL JOIN that are no equalities. One on a side alone decides

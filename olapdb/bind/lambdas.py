@@ -8,11 +8,13 @@ as in ClickHouse:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 from olapdb import errors
 from olapdb.bind import constants
+from olapdb.bind.aliases import aliases_of_lambda
 from olapdb.bind.contracts import Binder
 from olapdb.functions import is_aggregate, registry
 from olapdb.plan.expressions import (
@@ -85,8 +87,19 @@ def bind_call_of_lambda(binder: Binder, node: sql.Function, called: sql.Lambda) 
             f" {len(node.arguments)} given."
         )
     arguments = dict(zip(called.arguments, binder.bind_all(node.arguments), strict=True))
-    with binder.lambdas.within(arguments):
+    with binder.lambdas.within(arguments), _own_aliases(binder, called):
         return binder.bind(called.body)
+
+
+@contextmanager
+def _own_aliases(binder: Binder, function: sql.Lambda) -> Iterator[None]:
+    """Let the names in a lambda's body mean its own aliases first, while the returned manager is active."""
+    before = binder.aliases
+    binder.aliases = {**before, **aliases_of_lambda(function)}
+    try:
+        yield
+    finally:
+        binder.aliases = before
 
 
 def bind_lambda_function(binder: Binder, node: sql.Function, argument: sql.Lambda) -> Expression:
@@ -126,7 +139,7 @@ def bind_lambda_function(binder: Binder, node: sql.Function, argument: sql.Lambd
         pair = Tuple(tuple(p.type for p in parameters), ("keys", "values"))
         values = [binder.cast(binder.call("tuple", parameters), pair)]
     scope = dict(zip(argument.arguments, values, strict=True))
-    with binder.lambdas.within(scope), binder.without_unnesting():
+    with binder.lambdas.within(scope), _own_aliases(binder, argument), binder.without_unnesting():
         body = binder.bind(argument.body)
     if definition.name == "arrayFold":  # its body has the type of the accumulator
         body = binder.cast(body, without_low_cardinality(body.type))

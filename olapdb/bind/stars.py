@@ -116,22 +116,27 @@ def _with_fresh_parameters(function: sql.Lambda, taken: Collection[str]) -> sql.
 
 
 def expand_arguments(binder: Binder, node: sql.Expression) -> sql.Expression:
-    """Return the expression with each star inside it written out, as several arguments of its
-    call: `greatest(*)` is `greatest(a, b)`. A star that is the whole expression stays."""
+    """Return the expression with each star and each untuple inside it written out, as several arguments of its
+    call: `greatest(*)` is `greatest(a, b)`. A star or untuple that is the whole expression stays, as does an untuple
+    in a lambda, whose parameters have no types yet."""
 
-    def change(inner: sql.Node) -> sql.Node | None:
-        """Return a call, a tuple or an array with its stars written out, a query unchanged; None for other nodes."""
+    def change(inner: sql.Node, *, in_lambda: bool = False) -> sql.Node | None:
+        """Return a call, a tuple or an array with its arguments written out, a query unchanged; None for other nodes."""
         if isinstance(inner, sql.Query):
             return inner
+        below = partial(change, in_lambda=True) if in_lambda else change
         match inner:
-            case sql.Function(arguments=items) if _has_star(items):
-                arguments = _written_out(binder, items, change)
+            case sql.Lambda():
+                return replace(inner, body=rewrite(inner.body, partial(change, in_lambda=True)))
+            case sql.Function(arguments=items) if _has_several(items, in_lambda):
+                arguments = _written_out(binder, items, below, in_lambda)
                 is_count = inner.name.lower() == "count" and not inner.distinct
-                return replace(inner, arguments=() if is_count else arguments)
-            case sql.TupleLiteral(elements=items) | sql.ArrayLiteral(elements=items) if _has_star(
-                items
+                starred = is_count and any(isinstance(item, sql.Star) for item in items)
+                return replace(inner, arguments=() if starred else arguments)
+            case sql.TupleLiteral(elements=items) | sql.ArrayLiteral(elements=items) if (
+                _has_several(items, in_lambda)
             ):
-                return replace(inner, elements=_written_out(binder, items, change))
+                return replace(inner, elements=_written_out(binder, items, below, in_lambda))
             case _:
                 return None
 
@@ -158,20 +163,29 @@ def untupled(binder: Binder, node: sql.Expression) -> list[tuple[str, sql.Expres
     return elements
 
 
-def _has_star(items: Sequence[sql.Expression]) -> bool:
-    """Return whether a star is among the expressions."""
-    return any(isinstance(item, sql.Star) for item in items)
+def _has_several(items: Sequence[sql.Expression], in_lambda: bool) -> bool:
+    """Return whether a star is among the expressions or, outside a lambda, a call of untuple."""
+    return any(
+        isinstance(item, sql.Star)
+        or (not in_lambda and isinstance(item, sql.Function) and item.name.lower() == "untuple")
+        for item in items
+    )
 
 
 def _written_out(
-    binder: Binder, items: Sequence[sql.Expression], change: Callable[[sql.Node], sql.Node | None]
+    binder: Binder,
+    items: Sequence[sql.Expression],
+    change: Callable[[sql.Node], sql.Node | None],
+    in_lambda: bool,
 ) -> tuple[sql.Expression, ...]:
-    """Return the expressions changed, a star as one expression for each of its columns."""
+    """Return the expressions changed, a star as one expression for each of its columns, untuple as the elements."""
     written: list[sql.Expression] = []
     for item in items:
         if isinstance(item, sql.Star):
             columns = starred_columns(binder, item)
             written += [star_syntax(binder, item, column) for column in columns]
+        elif not in_lambda and (elements := untupled(binder, item)) is not None:
+            written += [element for _, element in elements]
         else:
             written.append(rewrite(item, change))
     return tuple(written)

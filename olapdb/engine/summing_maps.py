@@ -37,6 +37,7 @@ _KEY_TYPES = (
     types.IPv6,
     types.String,
     types.FixedString,
+    types.Enum,
 )
 _VALUE_TYPES = (types.Integer, types.Boolean, types.Float, types.Decimal)
 _KEY_ENDINGS = ("ID", "Key", "Type")
@@ -90,9 +91,9 @@ def _map_of(columns: list[Column]) -> NestedMap | None:
 
 
 def _element(column: Column) -> types.DataType:
-    """Return the element type of an Array column."""
+    """Return the element type of an Array column, without LowCardinality."""
     assert isinstance(column.type, types.Array)
-    return column.type.inner
+    return types.without_low_cardinality(column.type.inner)
 
 
 def _is_summable(data_type: types.DataType) -> bool:

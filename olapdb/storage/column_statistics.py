@@ -203,8 +203,14 @@ def key_columns(table: Table) -> frozenset[str]:
     """Return the columns whose name occurs in the sorting key, the partition key or the TTL."""
     texts = [item.expression for item in table.sorting_key]
     texts += [table.partition_key, table.ttl, *(column.ttl for column in table.columns)]
-    words = set(_WORD.findall(" ".join(texts)))
-    return frozenset(c.name for c in table.columns if c.name in words)
+    text = " ".join(texts)
+    words = set(_WORD.findall(text))
+    return frozenset(
+        c.name
+        for c in table.columns
+        if c.name in words
+        or (not _WORD.fullmatch(c.name) and types.quote_identifier(c.name) in text)
+    )
 
 
 def without(bounds: Mapping[str, ColumnBounds], names: Iterable[str]) -> dict[str, ColumnBounds]:

@@ -253,8 +253,8 @@ def _precision(data_type: types.DataType) -> tuple[int | None, ...]:
             return length, None, None, None, None
         case types.Integer(bits):
             return None, bits, 2, 0, None
-        case types.Float(bits):
-            return None, bits, 2, None, None
+        case types.Boolean():
+            return None, 8, 2, 0, None
         case types.WideNumber(bits=bits):
             return None, bits, 2, 0, None
         case types.Decimal(precision, scale):

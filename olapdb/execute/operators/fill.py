@@ -22,11 +22,14 @@ from olapdb.compute.ordering import equal_to_previous
 from olapdb.compute.row_buffer import RowBuffer
 from olapdb.errors import InvalidWithFillExpression
 from olapdb.execute.operators.join_pairs import missing_value
+from olapdb.functions.kernels import wide_numbers
 from olapdb.plan.nodes import Fill
+from olapdb.types import DataType, Date, Date32, DateTime, DateTime64, Float, WideNumber, plain
 from olapdb.types.arrow_values import from_numpy, scalar_of, to_numpy
 
 _POINTS_MAX = 2.0**56
 """A number of points that no memory holds; larger numbers are accounted as this one."""
+_LAST_DATE, _LAST_DATETIME = 2**16 - 1, 2**32 - 1
 _BYTES_PER_POINT = 64
 """What sorting needs for each filled value."""
 
@@ -76,7 +79,7 @@ class _Filled:
         self._groups = np.cumsum(starts) - 1
         self._first_rows = np.flatnonzero(starts)
         column = own_rows.column(node.key.name)
-        numbers, self._valid = _numbers(column)
+        numbers, self._valid, self._base = _numbers(column)
         self._direction = -1 if node.descending else 1
         lowest = np.iinfo(np.int64).min
         if node.descending and numbers.dtype.kind == "i" and (numbers == lowest).any():
@@ -98,8 +101,32 @@ class _Filled:
         return bool(together and (np.diff(self._values[present]) >= 0).all())
 
     def _ascending(self, bound: float | int | None) -> float | int | None:
-        """Return a bound in the order in which values ascend: negated for a descending key, None for None."""
-        return None if bound is None else bound * self._direction
+        """Return a bound in the order in which values ascend: negated for a descending key, None for None.
+
+        Raises InvalidWithFillExpression for one beyond 64 bits from the rows' values."""
+        if bound is None:
+            return None
+        bound -= self._base
+        if isinstance(bound, int) and abs(bound) > np.iinfo(np.int64).max:
+            raise _too_wide()
+        return bound * self._direction
+
+    def _stale(self, rows: np.ndarray, ahead: np.ndarray) -> np.ndarray:
+        """Return whether points are too far behind their rows for STALENESS; `rows` are the values of these rows, and
+        `ahead` how far each point is behind. Nothing is filled behind a row whose limit the type cannot hold below 0 or
+        beyond 64 bits, as in ClickHouse."""
+        staleness = self._node.staleness
+        assert staleness is not None
+        too_far: np.ndarray = ahead >= staleness * self._direction
+        key = plain(self._node.key.type)
+        if not isinstance(key, Float):
+            signed = getattr(key, "signed", isinstance(key, Date32 | DateTime64))
+            bits = max(64, getattr(key, "bits", 64)) - signed
+            limits = np.iinfo(np.int64)
+            last = (-(2**bits) if signed else 0) if self._direction < 0 else 2**bits - 1
+            last = (last - self._base - int(staleness)) * self._direction
+            too_far |= rows > min(max(last, limits.min), limits.max)
+        return too_far
 
     def _points(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the group and the value of each point that WITH FILL makes; shapes (points,).
@@ -180,7 +207,7 @@ class _Filled:
         ahead = all_values[order] - all_values[previous]
         dropped = same & (ahead == 0)
         if self._node.staleness is not None:
-            dropped |= ~same | (ahead >= self._node.staleness * self._direction)
+            dropped |= ~same | self._stale(all_values[previous], ahead)
         kept: np.ndarray = order[(order < rows) | ~dropped]
         return kept
 
@@ -232,8 +259,10 @@ class _Filled:
         columns = []
         for field, column in zip(node.schema, rows_and_default.columns, strict=True):
             if field.name == node.key.name:
-                own = _of_numbers(values * self._direction, column.type)
-                at = np.where(is_point, order + 1, order)  # the default row is between them
+                filled = values[points] * self._direction + 0  # of a float: no -0
+                own = _of_numbers(filled, self._base, node.key.type)
+                at = order.copy()
+                at[is_point] = rows + 1 + np.arange(len(points))  # behind the default row
                 columns.append(pa.concat_arrays([column, own]).take(from_numpy(at)))
             else:
                 columns.append(column.take(prefix_row if field.name in prefix else default_or_row))
@@ -291,32 +320,82 @@ def _with_columns(batch: pa.RecordBatch, columns: dict[str, pa.Array]) -> pa.Rec
     return pa.RecordBatch.from_arrays(arrays, schema=batch.schema)
 
 
-def _numbers(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Return a column as int64 or float64, and which rows have a value: neither NULL nor NaN."""
+def _numbers(column: pa.Array) -> tuple[np.ndarray, np.ndarray, int]:
+    """Return a column as int64 or float64, which rows have a value (neither NULL nor NaN), and a base: the number
+    that is added to an integer for the value. It is 0 unless integers exceed 64 bits.
+
+    Raises InvalidWithFillExpression for integers more than 64 bits apart."""
     valid = to_numpy(column.is_valid())
     if pa.types.is_temporal(column.type):
         column = column.cast(pa.int32() if column.type.bit_width == 32 else pa.int64())
+    if pa.types.is_decimal(column.type) or pa.types.is_uint64(column.type):
+        return _from_base(column, valid)
     is_float = pa.types.is_floating(column.type)
-    if pa.types.is_uint64(column.type) and (pc.max(column).as_py() or 0) > np.iinfo(np.int64).max:
-        raise _too_wide()
     arrow = pa.float64() if is_float else pa.int64()
     column = pc.fill_null(column.cast(arrow), scalar_of(0.0 if is_float else 0, arrow))
     numbers = to_numpy(column)
     if is_float:
         valid = valid & np.isfinite(numbers)
-    return numbers, valid
+    return numbers, valid, 0
+
+
+def _from_base(column: pa.Array, valid: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
+    """Return what `_numbers` returns for integers of 64 bits without a sign, or of more: the base is the first value,
+    or 0 where all are near it."""
+    limbs = wide_numbers.limbs_of(column)
+    limbs[~valid] = 0
+    if _fits_64_bits(limbs).all():
+        return limbs[:, 0].view(np.int64), valid, 0
+    first = limbs[valid][:1]
+    limbs = np.where(valid[:, None], wide_numbers.added(limbs, wide_numbers.negated(first)), 0)
+    if not _fits_64_bits(limbs).all():
+        raise _too_wide()
+    base = int(wide_numbers.python_integers(first)[0])
+    return np.ascontiguousarray(limbs[:, 0]).view(np.int64), valid, base
+
+
+def _fits_64_bits(limbs: np.ndarray) -> np.ndarray:
+    """Return which numbers a signed integer of 64 bits holds."""
+    fits: np.ndarray = (wide_numbers.extended(limbs[:, :1]) == limbs).all(axis=1)
+    return fits
 
 
 def _too_wide() -> InvalidWithFillExpression:
-    """Return the error for values beyond signed 64-bit numbers, in which steps are counted."""
+    """Return the error for values more than 64 bits apart, in which steps are counted."""
     return InvalidWithFillExpression(
         "WITH FILL counts in signed 64-bit numbers, which the values of this column exceed.",
         hint="Fill a smaller range, or a column of a narrower type.",
     )
 
 
-def _of_numbers(values: np.ndarray, arrow: pa.DataType) -> pa.Array:
-    """Return numbers of `_numbers` as values of the column's type."""
+def _of_numbers(values: np.ndarray, base: int, data_type: DataType) -> pa.Array:
+    """Return numbers of `_numbers` as values of the key's type. Raises InvalidWithFillExpression for one beyond it."""
+    key, arrow = plain(data_type), data_type.arrow
+    if isinstance(key, WideNumber):
+        given = np.array([base], object)
+        limbs = wide_numbers.added(
+            wide_numbers.extended(values.view(np.uint64).reshape(-1, 1)),
+            wide_numbers.limbs_from_python(given),
+        )
+        if not wide_numbers.fits(limbs, key).all():
+            raise _beyond(key)
+        return wide_numbers.column_of(limbs, key)
+    if base:
+        return from_numpy(values.view(np.uint64) + np.uint64(base)).cast(arrow)
+    last = {Date: _LAST_DATE, DateTime: _LAST_DATETIME}.get(type(key))
+    if last is not None and len(values) and not 0 <= values.min() <= values.max() <= last:
+        raise _beyond(key)
     if pa.types.is_temporal(arrow) and arrow.bit_width == 32:
         return from_numpy(values.astype(np.int32)).cast(arrow)
-    return from_numpy(values).cast(arrow)
+    try:
+        return from_numpy(values).cast(arrow)
+    except pa.ArrowInvalid as error:
+        raise _beyond(key) from error
+
+
+def _beyond(key: DataType) -> InvalidWithFillExpression:
+    """Return the error for a filled value that the key's type does not have."""
+    return InvalidWithFillExpression(
+        f"A filled value is beyond the type {key} of the column.",
+        hint="End the series by TO, or CAST the column to a wider type.",
+    )

@@ -56,6 +56,12 @@ def _iso_year_start(days: np.ndarray) -> np.ndarray:
     return monday(calendar.year_start(year) + 3)  # January 4 is always in ISO week 1
 
 
+def _iso_year_start_of_date(days: np.ndarray) -> np.ndarray:
+    """Return the first day of each day's ISO year; of days behind the last one of Date, that of its year, as in
+    ClickHouse."""
+    return _iso_year_start(np.minimum(days, calendar.DATE_MAX))
+
+
 def _to_date(
     name: str,
     move: Days,
@@ -63,8 +69,10 @@ def _to_date(
     *,
     insensitive: bool = False,
     monotonic: bool = True,
+    wide: Days | None = None,
 ) -> scalar.ScalarDefinition:
-    """Define a function to Date that rounds days by `move`, which maps days since 1970-01-01 to days."""
+    """Define a function to Date that rounds days by `move`, which maps days since 1970-01-01 to days; by `wide`, if
+    given, where the result is a Date32."""
 
     definition = scalar.define(
         name,
@@ -75,7 +83,7 @@ def _to_date(
         insensitive=insensitive,
         monotonic=monotonic,
     )
-    return _extending(definition, (1, 2), days_kernel(move, calendar.DATE32_RANGE))
+    return _extending(definition, (1, 2), days_kernel(wide or move, calendar.DATE32_RANGE))
 
 
 def _extending(
@@ -328,7 +336,7 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     _to_date("toStartOfYear", _TRUNCATIONS["year"]),
     _to_date("toStartOfQuarter", _TRUNCATIONS["quarter"]),
     _to_date("toStartOfMonth", month_start),
-    _to_date("toStartOfISOYear", _iso_year_start),
+    _to_date("toStartOfISOYear", _iso_year_start_of_date, wide=_iso_year_start),
     _to_date("toMonday", monday),
     _to_date("toLastDayOfMonth", month_end, ("LAST_DAY",), insensitive=True),
     _week("toStartOfWeek", last=False),

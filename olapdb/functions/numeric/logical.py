@@ -1,4 +1,6 @@
-"""and, or, not, xor in three-valued logic; Bool if an argument is one, else UInt8."""
+"""and, or, not, xor in three-valued logic; Bool if an argument is one, else UInt8.
+
+The Nullable(Bool)s of `and` and `or` do not count, as in ClickHouse."""
 
 from __future__ import annotations
 
@@ -49,6 +51,8 @@ def _resolver(
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         """Resolve the call; the executor may evaluate arguments only on rows that need them."""
         result = _checked(name, [plain(a.type) for a in arguments])
+        if all(is_nullable(a.type) or not isinstance(plain(a.type), Boolean) for a in arguments):
+            result = UINT8
         nullable = any(is_nullable(a.type) for a in arguments)
 
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:

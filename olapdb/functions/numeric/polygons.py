@@ -207,7 +207,7 @@ def _in_polygon(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     """Return whether points are in polygons: the kernel of pointInPolygon."""
     x, y = _coordinates(columns.single(arrays[0]))
     depths = [_depth("pointInPolygon", at, t) for at, t in enumerate(call.types[1:], 2)]
-    if call.constants[1] is None:
+    if call.constants[1] is None and not isinstance(arrays[1], pa.Scalar):
         rows = max(len(arrays[1]), 1)
         if len(x) < rows:
             x, y = (np.repeat(part, rows) for part in (x, y))

@@ -102,9 +102,15 @@ def _groups_of(pattern: bytes) -> re.Pattern[str]:
 
 
 def _all_groups(text: bytes, pattern: bytes) -> list[list[bytes]]:
-    """Return for each match that is not empty the list of its groups."""
-    matches = _groups_of(pattern).finditer(text_of(text))
-    return [_encoded(m.groups()) for m in matches if m.end() > m.start()]
+    """Return for each match the list of its groups.
+
+    An empty match counts, as in ClickHouse, and the next one begins a character later, unless that is the end."""
+    compiled, whole, at = _groups_of(pattern), text_of(text), 0
+    matches = []
+    while at < len(whole) and (match := compiled.search(whole, at)) is not None:
+        matches.append(_encoded(match.groups()))
+        at = match.end() + (match.end() == match.start())
+    return matches
 
 
 def _groups_across(text: bytes, pattern: bytes) -> list[list[bytes]]:

@@ -304,4 +304,9 @@ def parse_projection(cursor: TokenCursor) -> nodes.ProjectionDefinition:
     if not isinstance(query, nodes.Select):
         raise SyntaxError("A projection is one SELECT.", position=position)
     cursor.expect(")")
+    if cursor.key == "WITH" and cursor.key_after(1) == "SETTINGS":
+        raise cursor.refused(
+            "PROJECTION … WITH SETTINGS",
+            "Leave it out: a projection has the granules of its table.",
+        )
     return nodes.ProjectionDefinition(name, query, position=position)

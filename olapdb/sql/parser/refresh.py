@@ -19,6 +19,8 @@ def parse_refresh(cursor: TokenCursor) -> RefreshClause:
     position = cursor.position()
     cursor.expect("REFRESH")
     kind = cursor.take_one_of(*_KINDS)
+    if cursor.key == "DEPENDS" and not kind:
+        raise cursor.refused("REFRESH DEPENDS ON alone", "Write REFRESH EVERY … DEPENDS ON ….")
     if not kind:
         raise cursor.expected("EVERY or AFTER")
     period = _parse_periods(cursor)

@@ -114,6 +114,8 @@ def _parse_using(cursor: TokenCursor) -> tuple[str, ...]:
     """Parse the columns of USING, with or without parentheses."""
     grouped = cursor.take("(")
     names = cursor.dotted_names("a column")
+    if grouped and cursor.key == "AS":
+        raise cursor.refused("USING (a AS b)", "Write ON left.a = right.b.")
     if grouped:
         cursor.expect(")")
     return names

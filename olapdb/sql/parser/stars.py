@@ -101,8 +101,12 @@ def _names_follow(cursor: TokenCursor) -> bool:
 
 
 def _parse_function(cursor: TokenCursor) -> Lambda:
-    """Parse `(f)`, `(f(parameters))`, `(x -> …)`, `f` or `f(parameters)`, behind APPLY, as a lambda of one column."""
+    """Parse `(f)`, `(f(parameters))`, `(x -> …)`, `x -> …`, `f` or `f(parameters)`, behind APPLY, as a lambda of one column."""
     position = cursor.position()
+    if cursor.key_after(1) == "->":
+        function = expressions.parse_expression(cursor)
+        assert isinstance(function, Lambda)
+        return function
     if not cursor.take("("):
         name = cursor.identifier("a function")
         parameters: tuple[Expression, ...] = ()

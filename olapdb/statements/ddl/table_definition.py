@@ -20,6 +20,7 @@ from olapdb.errors import (
     Position,
     TypeNotForTables,
     UnknownDatabase,
+    UnknownIdentifier,
     UnknownPolicy,
     in_clause,
 )
@@ -321,23 +322,13 @@ def columns_from(
 ) -> tuple[Column, ...]:
     """Return the columns of a CREATE TABLE list, numbered from 1. A column without a type has that
     of its default."""
-    nullable = context.settings.boolean("data_type_default_nullable")
     columns: list[Column] = []
+    column_types = _column_types(definitions, context, snapshot)
     for number, definition in enumerate(definitions, 1):
-        data_type = definition.type
-        if data_type is None:
-            data_type = _default_type(definition, columns, context, snapshot)
-            if definition.modifier == "NULL":
-                data_type = types.make_nullable(data_type)
-        elif definition.modifier != "NOT NULL":
-            if _is_null_by_default(definition):
-                data_type = _nullable(data_type, definition)
-            elif nullable and not isinstance(data_type, types.LowCardinality):
-                data_type = types.make_nullable(data_type)
         column = Column(
             number,
             definition.name,
-            data_type,
+            column_types[number],
             definition.default_kind,
             to_sql(definition.default) if definition.default is not None else "",
             definition.comment,
@@ -346,6 +337,50 @@ def columns_from(
         )
         columns.append(with_statistics(column, definition))
     return tuple(columns)
+
+
+def _column_types(
+    definitions: Sequence[nodes.ColumnDefinition], context: StatementContext, snapshot: Snapshot
+) -> dict[int, types.DataType]:
+    """Return the types of the columns by their numbers, from 1. The default of a column without a type may name columns
+    behind it. Raises UnknownIdentifier, and BadArguments for a column without a type and a default."""
+    nullable = context.settings.boolean("data_type_default_nullable")
+    known: dict[int, types.DataType] = {}
+    untyped: dict[int, nodes.ColumnDefinition] = {}
+    for number, definition in enumerate(definitions, 1):
+        if definition.type is None:
+            untyped[number] = definition
+        else:
+            known[number] = _declared_type(definition, definition.type, nullable)
+    while untyped:
+        columns = [Column(n, definitions[n - 1].name, t) for n, t in known.items()]
+        unknown = None
+        for number, definition in untyped.items():
+            try:
+                data_type = _default_type(definition, columns, context, snapshot)
+            except UnknownIdentifier as error:
+                unknown = unknown or error
+                continue
+            is_null = definition.modifier == "NULL"
+            known[number] = types.make_nullable(data_type) if is_null else data_type
+        if unknown is not None and not untyped.keys() & known.keys():
+            raise unknown
+        untyped = {n: definition for n, definition in untyped.items() if n not in known}
+    return known
+
+
+def _declared_type(
+    definition: nodes.ColumnDefinition, data_type: types.DataType, nullable: bool
+) -> types.DataType:
+    """Return the declared type of a column as it is stored: Nullable for DEFAULT NULL and, with `nullable`, unless NOT
+    NULL is said."""
+    if definition.modifier == "NOT NULL":
+        return data_type
+    if _is_null_by_default(definition):
+        return _nullable(data_type, definition)
+    if nullable and not isinstance(data_type, types.LowCardinality):
+        return types.make_nullable(data_type)
+    return data_type
 
 
 def _is_null_by_default(definition: nodes.ColumnDefinition) -> bool:
@@ -371,11 +406,11 @@ def _nullable(data_type: types.DataType, definition: nodes.ColumnDefinition) -> 
 
 def _default_type(
     definition: nodes.ColumnDefinition,
-    before: Sequence[Column],
+    others: Sequence[Column],
     context: StatementContext,
     snapshot: Snapshot,
 ) -> types.DataType:
-    """Return the type of the default expression over the columns `before`. Raises BadArguments."""
+    """Return the type of the default expression over the `others`. Raises UnknownIdentifier and BadArguments."""
     if definition.default is None:
         raise BadArguments(
             f"Column {definition.name} has no type.",
@@ -383,7 +418,7 @@ def _default_type(
             position=definition.position,
         )
     refuse_dictionaries(definition.default, f"the default of column {definition.name}")
-    shell = Table("", context.database, "", Engine("Null"), tuple(before))
+    shell = Table("", context.database, "", Engine("Null"), tuple(others))
     return bind_expression(definition.default, shell, context.scope(snapshot)).type
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -15,13 +16,24 @@ from olapdb.functions.kernels.columns import from_scalars
 from olapdb.ingest.block import allows_lossy
 from olapdb.model.schema import Column, Table
 from olapdb.model.snapshot import Snapshot
-from olapdb.sql import nodes
+from olapdb.sql import nodes, trees
 from olapdb.sql.values.csv_values import read_values
 from olapdb.statements.context import StatementContext
 from olapdb.statements.dml.insert_columns import target_columns
 from olapdb.statements.dml.json_values import read_small_values
 from olapdb.statements.dml.python_values import python_column
-from olapdb.types import DataType, is_nullable, make_nullable
+from olapdb.types import (
+    Array,
+    DataType,
+    Dynamic,
+    Json,
+    Map,
+    Tuple,
+    Variant,
+    is_nullable,
+    make_nullable,
+    plain,
+)
 
 Rows: TypeAlias = Sequence[Sequence[nodes.Expression | None]]
 
@@ -92,12 +104,49 @@ def _column(
         if _is_null(expression, context) and null_as_default and not is_nullable(data_type):
             scalars.append(pa.scalar(None))  # an array or a map cannot be Nullable
             continue
+        if null_as_default:
+            expression = _with_defaults(expression, column.type)
         try:
             scalars.append(bind_constant(expression, data_type, scope, lossy=lossy))
         except errors.DataError as error:
             error.message = f"Column {column.name}, row {number}: {error.message}"
             raise
     return from_scalars(scalars, data_type.arrow)
+
+
+def _with_defaults(expression: nodes.Expression, data_type: DataType) -> nodes.Expression:
+    """Return an array, a tuple or a map of literals with the default of its type in place of each NULL that it cannot
+    hold, as ClickHouse reads it; any other expression as it is."""
+    kinds = (nodes.ArrayLiteral, nodes.TupleLiteral)
+    is_map = isinstance(expression, nodes.Function) and expression.name == "map"
+    if not (isinstance(expression, kinds) or is_map) or not all(
+        isinstance(node, (nodes.Literal, *kinds))
+        or (isinstance(node, nodes.Function) and node.name == "map")
+        for node in trees.walk(expression)
+    ):
+        return expression
+
+    def filled(item: nodes.Expression, inner: DataType) -> nodes.Expression:
+        """Return the item, the default of its type if it is a NULL that this does not hold."""
+        is_missing = isinstance(item, nodes.Literal) and item.value is None
+        if (
+            not is_missing
+            or is_nullable(inner)
+            or isinstance(plain(inner), Variant | Dynamic | Json)
+        ):
+            return _with_defaults(item, inner)
+        return nodes.Function("defaultValueOfTypeName", (nodes.Literal(inner.name),))
+
+    match expression, plain(data_type):
+        case nodes.ArrayLiteral(elements=items), Array(inner):
+            return replace(expression, elements=tuple(filled(item, inner) for item in items))
+        case nodes.TupleLiteral(elements=items), Tuple(elements=parts) if len(items) == len(parts):
+            return replace(expression, elements=tuple(map(filled, items, parts)))
+        case nodes.Function(arguments=items), Map(key, value):
+            pairs = tuple(filled(item, (key, value)[at % 2]) for at, item in enumerate(items))
+            return replace(expression, arguments=pairs)
+        case _:
+            return expression
 
 
 def _is_null(expression: nodes.Expression, context: StatementContext) -> bool:

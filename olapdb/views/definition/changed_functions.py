@@ -9,11 +9,12 @@ add the function here under the next number of `olapdb.views.provability.RULES`.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TypeAlias
 
-from olapdb.bind.syntax import walk
+from olapdb.bind.syntax import is_not_query, walk
 from olapdb.functions import registry
 from olapdb.functions.kernels import calendar
 from olapdb.lineage.sorting_key import key_columns
@@ -28,11 +29,13 @@ from olapdb.plan.expressions import (
     InValues,
     LambdaFunction,
 )
+from olapdb.plan.expressions import walk as expression_parts
 from olapdb.plan.nodes import ArrayJoin, Node, Plan, SetDifference, Sort, SortKey, Union, Window
 from olapdb.plan.tree import all_aggregate_calls, all_expressions, all_nodes
 from olapdb.sql import nodes as sql
 from olapdb.sql.parser import parse_expression, parse_query
 from olapdb.types import (
+    FLOAT64,
     UUID,
     AggregateFunction,
     Array,
@@ -43,9 +46,11 @@ from olapdb.types import (
     DateTime64,
     Decimal,
     Float,
+    Integer,
     Interval,
     Map,
     SimpleAggregateFunction,
+    String,
     Tuple,
     any_part,
     has_floats,
@@ -115,6 +120,14 @@ def _makes_decimals(call: Call | Cast, zone: str) -> bool:
     """Return whether the call or cast makes Decimals of Float32s."""
     return any_part(call.type, (Decimal,)) and any(
         "Float32" in argument.type.name for argument in call.children()
+    )
+
+
+def _has_nan(call: Call, zone: str) -> bool:
+    """Return whether an argument is the constant NaN, as a text is beside an integer that does not have its value."""
+    return any(
+        isinstance(a, Constant) and a.type == FLOAT64 and a.value.as_py() != a.value.as_py()
+        for a in call.arguments
     )
 
 
@@ -188,6 +201,9 @@ _CHANGED: tuple[tuple[int, Concerns, tuple[str, ...]], ...] = (
     (10, _mixes_bools, ("if", "multiIf", "ifNull", "coalesce", "array", "map", "arrayConcat")),
     (10, _mixes_bools, ("greatest", "least", "clamp", "transform", "mapConcat")),
     (10, _mixes_bools, ("arrayPushBack", "arrayResize")),
+    (11, _any, ("extractAllGroupsVertical", "extractAllGroupsHorizontal")),
+    (11, _of_types(Date32, DateTime64), ("toStartOfISOYear",)),
+    (11, _has_nan, ("equals", "notEquals", "less", "greater", "lessOrEquals", "greaterOrEquals")),
 )
 """(rules since which a function has other answers, for which calls, functions)."""
 _AGGREGATES: Mapping[str, int] = MappingProxyType(
@@ -229,6 +245,8 @@ def changed_functions(
             functions.setdefault(call.name.partition("(")[0])
     if plan is not None and view.judged_by < 9 and any(map(_sorts_nested_nulls, _sort_keys(plan))):
         functions.setdefault("ORDER BY")
+    if view.judged_by < 11:
+        functions.update(dict.fromkeys(_changed_names(_queries(view, snapshot), plan)))
     if plan is not None and view.judged_by < 10:
         functions.update(dict.fromkeys(_changed_clauses(plan, snapshot.by_id(view.target_id))))
     written = _written_functions(view, snapshot)
@@ -367,16 +385,12 @@ def _written_functions(view: MaterializedView, snapshot: Snapshot) -> set[str]:
     """Return the names of the functions in the view's query, in the plain views that it reads through,
     and in the columns of its tables that a read computes. SQL has none of a user's functions in these:
     they are written out where they are called."""
-    texts: list[sql.Node] = [parse_query(view.query)]
+    texts = _queries(view, snapshot)
     computed: dict[str, list[str]] = {}
-    for object_id in dict.fromkeys((view.source_id, *view.dimension_ids, *view.references)):
-        match snapshot.by_id(object_id):
-            case View() as plain_view:
-                texts.append(parse_query(plain_view.query))
-            case Table() as table:
-                for column in table.columns:
-                    if column.default and (not column.stored or column.since > 1):
-                        computed.setdefault(column.name, []).append(column.default)
+    for item in _objects_read(view, snapshot):
+        for column in item.columns if isinstance(item, Table) else ():
+            if column.default and (not column.stored or column.since > 1):
+                computed.setdefault(column.name, []).append(column.default)
     functions: set[str] = set()
     while texts:
         for node in walk(texts.pop()):
@@ -386,6 +400,31 @@ def _written_functions(view: MaterializedView, snapshot: Snapshot) -> set[str]:
                 for name in node.parts:
                     texts.extend(parse_expression(d) for d in computed.pop(name, ()))
     return functions
+
+
+def _objects_read(view: MaterializedView, snapshot: Snapshot) -> list[object]:
+    """Return the tables and plain views that the view reads."""
+    ids = dict.fromkeys((view.source_id, *view.dimension_ids, *view.references))
+    return [snapshot.by_id(object_id) for object_id in ids]
+
+
+def _queries(view: MaterializedView, snapshot: Snapshot) -> list[sql.Node]:
+    """Return the view's query, and those of the plain views that it reads through."""
+    read = _objects_read(view, snapshot)
+    return [
+        parse_query(view.query),
+        *(parse_query(item.query) for item in read if isinstance(item, View)),
+    ]
+
+
+def _changed_names(queries: list[sql.Node], plan: Plan | None) -> Iterator[str]:
+    """Yield the clauses in the queries whose names and texts have another meaning since rules 11."""
+    if any(map(_has_alias_in_on, queries)):
+        yield "JOIN ON"
+    if any(map(_has_alias_of_lambda, queries)):
+        yield "AS in a lambda"
+    if plan is not None and _has_narrow_in(plan) and any(map(_has_text_in, queries)):
+        yield "IN"
 
 
 def _changed_calls(
@@ -398,6 +437,8 @@ def _changed_calls(
             for name in names:
                 by_name.setdefault(name, []).append(concerns)
     for expression in expressions:
+        if view.judged_by < 11 and _shows_logic(expression):
+            yield "and"
         if isinstance(expression, Call):
             if any(
                 concerns(expression, view.zone) for concerns in by_name.get(expression.name, ())
@@ -408,6 +449,85 @@ def _changed_calls(
                 yield "CAST"
         elif isinstance(expression, LambdaFunction) and expression.name in by_name:
             yield expression.name
+
+
+def _shows_logic(expression: Expression) -> bool:
+    """Return whether a text is made of `and` or `or` of Nullable(Bool)s, which was true or false until rules 11."""
+    return any_part(expression.type, (String,)) and any(
+        isinstance(part, Call)
+        and part.name in ("and", "or")
+        and not isinstance(plain(part.type), Boolean)
+        and any(isinstance(plain(a.type), Boolean) for a in part.arguments)
+        for part in expression_parts(expression)
+    )
+
+
+def _has_alias_in_on(query: sql.Node) -> bool:
+    """Return whether a condition of ON names an alias of its SELECT that is no column of that name: where a column had
+    the alias's name, ON meant the column until rules 11."""
+    for select in walk(query):
+        if not isinstance(select, sql.Select):
+            continue
+        aliases = {
+            node.name
+            for column in select.columns
+            for node in walk(column, is_not_query)
+            if isinstance(node, sql.Alias)
+            and not (
+                isinstance(node.expression, sql.Identifier)
+                and node.expression.parts[-1] == node.name
+            )
+        }
+        conditions = [
+            join.on
+            for join in (walk(select.source) if select.source is not None else ())
+            if isinstance(join, sql.Join) and join.on is not None
+        ]
+        for condition in conditions:
+            if any(
+                isinstance(name, sql.Identifier) and name.parts[0] in aliases
+                for name in walk(condition)
+            ):
+                return True
+    return False
+
+
+def _has_alias_of_lambda(query: sql.Node) -> bool:
+    """Return whether a name outside of a lambda is that of an alias within, which it meant until rules 11."""
+    named = Counter(_names_in(query))
+    return any(
+        named[node.name] > Counter(_names_in(function.body))[node.name]
+        for function in walk(query)
+        if isinstance(function, sql.Lambda)
+        for node in walk(function.body)
+        if isinstance(node, sql.Alias)
+    )
+
+
+def _names_in(node: sql.Node) -> list[str]:
+    """Return the first part of each name in a node, repeats included."""
+    return [part.parts[0] for part in walk(node) if isinstance(part, sql.Identifier)]
+
+
+def _has_narrow_in(plan: Plan) -> bool:
+    """Return whether the plan has an IN of integers of fewer than 64 bits."""
+    return any(
+        isinstance(e, InValues)
+        and isinstance(kind := plain(e.argument.type), Integer)
+        and kind.bits < 64
+        for e in all_expressions(plan.root)
+    )
+
+
+def _has_text_in(query: sql.Node) -> bool:
+    """Return whether an IN may have a text of an integer beyond 8 bits, which wrapped until rules 11."""
+    return any(
+        re.fullmatch(r"[+-]?[0-9]{3,}", literal.value) is not None
+        for node in walk(query)
+        if isinstance(node, sql.In)
+        for literal in walk(node.right)
+        if isinstance(literal, sql.Literal) and isinstance(literal.value, str)
+    )
 
 
 def _canonical(name: str) -> str:

@@ -879,6 +879,50 @@ def test_answers_that_changed_with_rules_10(
         assert functions_changed_since(view, snapshot) == ()
 
 
+@pytest.mark.parametrize(
+    ("column", "query", "changed"),
+    [
+        (
+            "Array(Array(String))",
+            "SELECT extractAllGroupsVertical(t, '(x*)') AS n FROM s",
+            ("extractAllGroupsVertical",),
+        ),
+        ("Date", "SELECT toStartOfISOYear(toDate32(t)) AS n FROM s", ("toStartOfISOYear",)),
+        ("Date", "SELECT toStartOfISOYear(toDate(t)) AS n FROM s", ()),
+        ("String", "SELECT toString(b AND a) AS n FROM s", ("and",)),
+        ("UInt8", "SELECT a AS n FROM s WHERE b AND a > 1", ()),
+        ("String", "SELECT toString(c AND a) AS n FROM s", ()),
+        ("UInt8", "SELECT a AS n FROM s WHERE a = '257'", ("equals",)),
+        ("UInt8", "SELECT a AS n FROM s WHERE a = '255'", ()),
+        ("UInt8", "SELECT a AS n FROM s WHERE a IN ('257')", ("IN",)),
+        ("UInt8", "SELECT a AS n FROM s WHERE a IN (257, 3)", ()),
+        (
+            "UInt8",
+            "SELECT arrayMap(x -> x + (1 AS c), [a])[1] AS n FROM s WHERE c",
+            ("AS in a lambda",),
+        ),
+        ("UInt8", "SELECT arrayMap(x -> (x + 1 AS y) * y, [a])[1] AS n FROM s WHERE c", ()),
+        ("UInt8", "SELECT a + 1 AS k, a AS n FROM s JOIN d ON k = d.k", ("JOIN ON",)),
+        ("UInt8", "SELECT d.k AS k, s.a AS n FROM s JOIN d ON s.a = k", ()),
+    ],
+)
+def test_answers_that_changed_with_rules_11(
+    column: str, query: str, changed: tuple[str, ...]
+) -> None:
+    with olapdb.connect() as connection:
+        connection.execute(
+            "CREATE TABLE s (a UInt8, b Nullable(Bool), c Bool, t String) ENGINE = MergeTree ORDER BY a"
+        )
+        connection.execute("CREATE TABLE d (k UInt8) ENGINE = MergeTree ORDER BY k")
+        connection.execute(f"CREATE TABLE t (n {column}, k UInt16) ENGINE = MergeTree ORDER BY k")
+        connection.execute(f"CREATE MATERIALIZED VIEW v TO t AS {query}")
+        snapshot = connection.database.services.catalog.snapshot()
+        view = snapshot.find("default", "v")
+        assert isinstance(view, MaterializedView)
+        assert functions_changed_since(replace(view, judged_by=10), snapshot) == changed
+        assert functions_changed_since(view, snapshot) == ()
+
+
 def test_views_of_answers_that_changed_with_rules_10_are_stale_when_the_release_opens_them(
     tmp_path: Path,
 ) -> None:
