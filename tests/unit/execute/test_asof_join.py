@@ -77,16 +77,18 @@ def test_the_nearest_row_is_found(operator: str, kind: str, seed: int) -> None:
     assert joined(left, right, operator, kind) == searched(left, right, operator, kind)
 
 
-def test_memory_is_limited() -> None:
+def test_one_key_past_memory_is_searched_on_disk_unless_disk_is_refused() -> None:
     query = (
         "SELECT count() FROM numbers(10) AS a ASOF JOIN (SELECT number AS n, 1 AS k"
         " FROM numbers(1000000)) AS b ON 1 + a.number * 0 = b.k AND a.number >= b.n"
     )
-    with (
-        olapdb.connect(settings={"max_memory_usage": 1_000_000}) as connection,
-        pytest.raises(MemoryLimitExceeded, match="JOIN"),
-    ):
-        connection.execute(query).fetchall()
+    in_memory = (
+        " SETTINGS max_bytes_before_external_join = 0, max_bytes_ratio_before_external_join = 0"
+    )
+    with olapdb.connect(settings={"max_memory_usage": 1_000_000}) as connection:
+        assert connection.execute(query).fetchall() == [(10,)]
+        with pytest.raises(MemoryLimitExceeded, match="JOIN"):
+            connection.execute(query + in_memory).fetchall()
 
 
 def test_a_view_with_asof_join_is_unproven() -> None:

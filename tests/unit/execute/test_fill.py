@@ -78,10 +78,15 @@ def test_a_merging_view_refuses_it_and_another_is_unproven(connection: Connectio
     assert rows == [(1, 5), (2, 0), (3, 6)]
 
 
+def test_the_last_value_of_a_type_has_nothing_to_fill_behind_it() -> None:
+    with olapdb.connect() as connection:
+        query = "SELECT 18446744073709551615 AS u ORDER BY u WITH FILL"
+        assert connection.execute(query).fetchall() == [(2**64 - 1,)]
+
+
 @pytest.mark.parametrize(
     ("query", "error"),
     [
-        ("SELECT 18446744073709551615 AS u ORDER BY u WITH FILL", InvalidWithFillExpression),
         (
             "SELECT x FROM values('x Int64', (-9223372036854775808), (9223372036854775807))"
             " ORDER BY x WITH FILL STEP 4611686018427387904",

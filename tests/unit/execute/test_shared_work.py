@@ -9,6 +9,7 @@ import pytest
 
 import olapdb
 from olapdb.compute.context import BATCH_ROWS
+from olapdb.config import tuning
 from olapdb.dbapi.cursor import Cursor
 from olapdb.execute.operators import aggregate
 from olapdb.functions.aggregates import group_kernels
@@ -76,7 +77,7 @@ def test_views_group_batches_as_they_are_cut(
     cursor.execute("SYSTEM BACKFILL VIEW v")
     cursor.execute("SYSTEM RECONCILE VIEW v")
     assert sizes
-    assert max(sizes) <= BATCH_ROWS
+    assert max(sizes) <= tuning.BLOCK_BATCH_ROWS * 3 // 2
 
 
 def test_a_sum_and_an_average_add_a_column_up_once(
