@@ -34,6 +34,7 @@ class Orphan:
     trigger: str
     unique_id: str
     reason: str
+    target_database: str
     target: str
     relations: tuple[str, ...]
     rows: int
@@ -89,10 +90,12 @@ def _with_targets(
     """Return the orphans, of the writers of each target one with the target among its relations: its
     owner, or another one if the owner is gone.
 
-    A target that other triggers write, too, and one that is a relation of the project, stay."""
+    A target that other triggers write, too, one in another database, and one that is a relation of the
+    project, stay."""
     writers: dict[tuple[str, str], list[Orphan]] = {}
     for orphan in orphans:
-        writers.setdefault((orphan.database, orphan.target), []).append(orphan)
+        if orphan.database == orphan.target_database:
+            writers.setdefault((orphan.database, orphan.target), []).append(orphan)
     chosen = {
         _key(next(filter(_owns_target, listed), listed[-1]))
         for (database, target), listed in writers.items()
@@ -111,6 +114,11 @@ def _with_targets(
 def _owns_target(orphan: Orphan) -> bool:
     """Return whether the target has the name of the orphan's own; a model with config target has none."""
     return orphan.target == f"{orphan.trigger.removesuffix(VIEW_SUFFIX)}{TARGET_SUFFIX}"
+
+
+def _goes_with(writer: Orphan, orphan: Orphan) -> bool:
+    """Return whether the target of the writer goes with the orphan."""
+    return writer.target_database == orphan.database and writer.target in orphan.relations
 
 
 def _dbt_triggers(warehouse: Warehouse, schemas: Collection[str]) -> list[dict[str, Any]]:
@@ -153,7 +161,15 @@ def _orphan(
         parts.insert(0, read_view)
     rows = int(trigger["rows"] or 0)
     return Orphan(
-        database, name, unique_id, reason, target, tuple(parts), rows, bool(trigger["attached"])
+        database,
+        name,
+        unique_id,
+        reason,
+        trigger["target_database"],
+        target,
+        tuple(parts),
+        rows,
+        bool(trigger["attached"]),
     )
 
 
@@ -192,7 +208,7 @@ def _readers_first(warehouse: Warehouse, orphans: Sequence[Orphan]) -> list[Orph
     readers = {
         key: {
             *(versions.get(name, name) for name in readers_of(warehouse, orphan)),
-            *(_key(other) for other in orphans if other.target in orphan.relations),
+            *(_key(other) for other in orphans if _goes_with(other, orphan)),
         }
         - {key}
         for key, orphan in remaining.items()
@@ -290,7 +306,7 @@ def _left_rows(warehouse: Warehouse, orphan: Orphan) -> list[str]:
         return []
     owners = warehouse.rows(
         "SELECT database, name, bypass_rows FROM system.views WHERE standing = '' "
-        f"AND target_database = {string_literal(orphan.database)} "
+        f"AND target_database = {string_literal(orphan.target_database)} "
         f"AND target_table = {string_literal(orphan.target)} AND bypass_rows > 0 LIMIT 1"
     )
     return [

@@ -1,6 +1,7 @@
 """Comparison of two columns of states of an aggregate, as exact as what it keeps.
 
     sum, avg             the numbers, within a tolerance: the order of addition decides their last bits
+    sumKahan             the sum, and its error, within the tolerance of the sum
     max, argMax, uniq …  the values of rows: exact
     keys of maps         exact; so are the values that -Distinct keeps, and counts
     lists of rows        the same rows, in whatever order they came
@@ -29,6 +30,7 @@ from olapdb.functions.aggregates.combinators import (
     SimpleState,
     StateCombinator,
 )
+from olapdb.functions.aggregates.compensated import CompensatedSum
 from olapdb.functions.aggregates.map_combinators import MappedArrays, MapValues
 from olapdb.functions.aggregates.mean_tests import MeanTest
 from olapdb.functions.aggregates.moving_average import ExponentialMovingAverage
@@ -85,6 +87,8 @@ class StateComparison:
                 return self._compare_fields((None, inner), left, right, added)
             case ExponentialMovingAverage():
                 return self._compare_decayed(left, right, added)
+            case CompensatedSum():
+                return self._compare_compensated(left, right, added)
             case (
                 DividedLikeInner()
                 | StateCombinator()
@@ -137,6 +141,16 @@ class StateComparison:
     ) -> tuple[np.ndarray, float]:
         """Compare entries (key, state) of maps."""
         return self._compare_fields((None, inner), left, right, None)
+
+    def _compare_compensated(
+        self, left: pa.Array, right: pa.Array, added: pa.Array | None
+    ) -> tuple[np.ndarray, float]:
+        """Compare (sum, error): another order of addition gives another error, which is no more than some last bits
+        of the sum."""
+        sides = (left, right) if added is None else (left, right, added)
+        sums = [pc.struct_field(side, 0).to_numpy(zero_copy_only=False) for side in sides]
+        size: np.ndarray = np.fmax.reduce(np.abs(sums))
+        return compare_scaled(left, right, (size, size), self.tolerance)
 
     def _compare_decayed(
         self, left: pa.Array, right: pa.Array, added: pa.Array | None

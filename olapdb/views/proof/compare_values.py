@@ -72,14 +72,17 @@ def _compare_floats(
 def compare_scaled(
     left: pa.Array, right: pa.Array, scale: Sequence[np.ndarray], tolerance: float
 ) -> tuple[np.ndarray, float]:
-    """Compare structs field by field: floats within `tolerance` times the `scale` of their field, shape (rows,), other
-    values exactly. Return what `compare_columns` returns."""
+    """Compare structs field by field: floats within `tolerance` times the `scale` of their field, shape (rows,), or times
+    their own magnitude where the scale is not finite, since it overflowed; other values exactly. Return what
+    `compare_columns` returns."""
     differs, largest = np.zeros(len(left), dtype=bool), 0.0
     for at, size in enumerate(scale):
         fields = [pc.struct_field(side, at) for side in (left, right)]
         if pa.types.is_floating(fields[0].type):
             values = [f.to_numpy(zero_copy_only=False).astype(np.float64) for f in fields]
-            field_differs, difference = _within(values[0], values[1], tolerance, size)
+            own_size = np.maximum(np.abs(values[0]), np.abs(values[1]))
+            finite_size = np.where(np.isfinite(size), size, own_size)
+            field_differs, difference = _within(values[0], values[1], tolerance, finite_size)
         else:
             field_differs, difference = compare_columns(*fields)
         differs |= field_differs

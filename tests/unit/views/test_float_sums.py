@@ -273,6 +273,37 @@ def test_moments_are_equal_in_any_order_as_exactly_as_they_are_known(
     assert verdict_after(view, *inserts, moved) == "stale"
 
 
+@pytest.mark.parametrize("call", ["regr_avgxState(z, x)", "regr_avgyState(x, z)"])
+def test_a_mean_is_compared_where_the_squares_of_deviations_overflow(call: str) -> None:
+    view = (
+        "CREATE MATERIALIZED VIEW v ENGINE = AggregatingMergeTree ORDER BY k AS"
+        f" SELECT k, {call} AS a FROM s GROUP BY k"
+    )
+    insert = "INSERT INTO s VALUES (1, 1, 1e160), (2, 1, 3e160), (3, 1, 4e160)"
+    assert verdict_after(view, insert, "OPTIMIZE TABLE s FINAL") == "proven"
+    assert verdict_after(view, insert, "ALTER TABLE s UPDATE x = 2e160 WHERE z = 2") == "stale"
+
+
+@pytest.mark.parametrize("call", ["sumKahanState(x)", "sumKahanForEachState([x])"])
+def test_a_compensated_sum_may_split_otherwise_into_sum_and_error(call: str) -> None:
+    """The error of another order of addition is another number, far less than the sum."""
+    generator = random.Random(2)
+    inserts = [
+        "INSERT INTO s VALUES "
+        + ", ".join(
+            f"({generator.randrange(50)}, 1, {generator.gauss(0, 1e8)!r})" for _ in range(n)
+        )
+        for n in (7, 1, 30, 12)
+    ]
+    view = (
+        "CREATE MATERIALIZED VIEW v ENGINE = AggregatingMergeTree ORDER BY k AS"
+        f" SELECT k, {call} AS a FROM s GROUP BY k"
+    )
+    assert verdict_after(view, *inserts, "OPTIMIZE TABLE s FINAL") == "proven"
+    moved = "ALTER TABLE s UPDATE x = x + 1e3 WHERE z = (SELECT min(z) FROM s)"
+    assert verdict_after(view, *inserts, moved) == "stale"
+
+
 def table_of(connection: olapdb.Connection, definition: str) -> Table:
     """Create the table t, and return it."""
     connection.execute(f"CREATE TABLE t {definition}")
