@@ -173,7 +173,7 @@ class PartitionStream:
                     joined.slice(core),
                 )
                 enough = max(self._rows_at_once, before.num_rows // 2) + self._after
-            elif self._may_look_ahead(joined.num_rows):
+            elif self._may_look_ahead(joined):
                 pieces = self._look_ahead(joined, pieces)
             else:  # look again when there are twice as many
                 enough = 2 * joined.num_rows
@@ -247,9 +247,15 @@ class PartitionStream:
 
     # --- peers that are too many
 
-    def _may_look_ahead(self, rows: int) -> bool:
-        """Return whether peers that have so many rows, and more, are looked through to their end."""
-        return self._needs_peers and not self._reaches and rows >= _LOOK_AHEAD * self._rows_at_once
+    def _may_look_ahead(self, rows: pa.RecordBatch) -> bool:
+        """Return whether rows are peers, all of them, that are looked through to their end. Many rows may be there only
+        because a call needs the rows after its own: then the peers may end among them."""
+        if not self._needs_peers or self._reaches:
+            return False
+        if rows.num_rows < _LOOK_AHEAD * self._rows_at_once:
+            return False
+        keys = [order.values for order in self._order(rows)]
+        return bool(equal_to_previous(keys, rows.num_rows)[1:].all())
 
     def _look_ahead(
         self, peers: pa.RecordBatch, pieces: Iterator[pa.RecordBatch]

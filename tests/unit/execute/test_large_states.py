@@ -94,6 +94,9 @@ CALLS = (
     "sum(k) OVER (ORDER BY v > 100 RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING), ntile(3) OVER (ORDER BY v > 100),"
     " count() OVER (ORDER BY v > 100), row_number() OVER (ORDER BY v > 100) > 0",
     "sum(v) OVER (ORDER BY v > 100, p), sum(v) OVER (ORDER BY v > 100, p ROWS BETWEEN 2 PRECEDING AND 2 FOLLOWING) > 0",
+    "sum(v) OVER (ORDER BY intDiv(k, 5000)), lead(v, 6000) OVER (ORDER BY intDiv(k, 5000))",
+    "count(c) OVER (ORDER BY intDiv(k, 5000) RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING),"
+    " sum(v) OVER (ORDER BY intDiv(k, 5000) ROWS BETWEEN CURRENT ROW AND 6000 FOLLOWING)",
     "rank() OVER (), cume_dist() OVER (PARTITION BY p)",
 )
 FRAMES = {
