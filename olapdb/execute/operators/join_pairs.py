@@ -97,8 +97,9 @@ class Joiner:
         self._keeps_left = node.kind in ("LEFT", "FULL")
         self._keeps_right = node.kind in ("RIGHT", "FULL")
         self._is_any = node.strictness == "ANY"
-        # ANY needs only one partner of a left row, unless right rows are judged one by one
-        self._takes_one = self._is_any and node.residual is None and not self._keeps_right
+        # ANY, SEMI and ANTI need only one partner of a left row, unless right rows are judged one by one
+        is_enough = node.strictness in ("ANY", "SEMI", "ANTI")
+        self._takes_one = is_enough and node.residual is None and not self._keeps_right
         self._matched_right = np.zeros(right_rows + 1 if self._keeps_right else 0, bool)
         uses_codes = self._is_any and node.kind == "INNER"
         self._used_codes = np.zeros(lookup.count if uses_codes else 0, bool)
@@ -128,6 +129,8 @@ class Joiner:
     def left_rows_max(self, left: pa.RecordBatch) -> int:
         """Return how many rows of a left chunk to look up at once, one at least: a thread holds all their pairs."""
         partners = max(self._no_partner // max(self.lookup.count, 1), 1)
+        if self._takes_one:
+            partners = 1
         width: int = self._right_width + left.nbytes // max(left.num_rows, 1) + 1
         return max(_BATCHES_OF_PAIRS * self._context.batch_bytes // (width * partners), 1)
 

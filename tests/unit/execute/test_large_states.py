@@ -264,7 +264,11 @@ MANY_OF_ONE_KEY = (
         "ASOF LEFT JOIN {right} AS r ON l.k = r.k AND l.v < r.v",
         "ASOF LEFT JOIN {right} AS r ON l.k = r.k AND l.c >= r.c",
         "ASOF JOIN {right} AS r ON l.c = r.c AND toFloat64(l.v) / 3 >= if(r.v % 13 = 0, nan, toFloat64(r.v) / 2)",
+        "ASOF JOIN {right} AS r ON if(l.k = 7, nan, 1.5) = if(r.k = 7, nan, 1.5) AND l.v >= r.v",
         "INNER ANY JOIN {right} AS r ON l.k = r.k",
+        "LEFT ANY JOIN {right} AS r ON l.k = r.k",
+        "LEFT SEMI JOIN {right} AS r ON l.k = r.k",
+        "LEFT ANTI JOIN (SELECT * FROM {right} WHERE k = 7) AS r ON l.k = r.k",
     ],
 )
 def test_joins_of_one_key_past_memory(connection: Connection, join: str) -> None:
