@@ -122,10 +122,10 @@ class PartitionStream:
                     if number in left:
                         left[number].append(carry)
                         self._held_bytes += carry.nbytes
-                        self._account.set(self._held_bytes)
                     else:
                         so_far = self._carries.get(number)
                         self._carries[number] = joined_carry(call, so_far, carry)
+            self._account.set(self._held_bytes)  # without the arguments that were computed
         ends = np.cumsum([extent.rows for extent in extents]).tolist()
         for number, carries in left.items():
             self._rests[number] = self._behind(self._node.calls[number][1], carries, ends)
@@ -183,6 +183,7 @@ class PartitionStream:
             core = joined.num_rows
             if self._peers is not None:
                 core = min(core, self._peers.end - self._rows_done)
+            self._count(before, joined)
             yield from self._with_calls(before, joined, core)
             before, joined = self._rows_before(before, joined, core, 0), joined.slice(core)
         self._account.set(self._held_bytes)
@@ -280,8 +281,10 @@ class PartitionStream:
         end = self._rows_done + peers.num_rows
         extents = []
         last = peers.slice(peers.num_rows - 1)
+        held_bytes = self._account.held_bytes
         for piece in pieces:
             self._context.check()
+            self._account.set(held_bytes)  # without what was computed of the piece before
             extents.append(file.append(piece))
             both = single_batch(table_of([last, piece], self._node.child.schema))
             is_peer = equal_to_previous([o.values for o in self._order(both)], both.num_rows)[1:]

@@ -97,6 +97,7 @@ CALLS = (
     "sum(v) OVER (ORDER BY intDiv(k, 5000)), lead(v, 6000) OVER (ORDER BY intDiv(k, 5000))",
     "count(c) OVER (ORDER BY intDiv(k, 5000) RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING),"
     " sum(v) OVER (ORDER BY intDiv(k, 5000) ROWS BETWEEN CURRENT ROW AND 6000 FOLLOWING)",
+    f"length(max(concat(toString(k), '{200 * 'x'}')) OVER ())",
     "rank() OVER (), cume_dist() OVER (PARTITION BY p)",
 )
 FRAMES = {
