@@ -197,7 +197,8 @@ class PartitionStream:
     def _core_rows(self, before: pa.RecordBatch, rows: pa.RecordBatch) -> tuple[int, int]:
         """Return how many of the rows, of which more follow, have all rows that they need after them, and how many rows
         in front of the next one its frame reaches."""
-        core: int = rows.num_rows - self._after
+        # the frame of the row behind the core says what to keep, so one row follows it
+        core: int = rows.num_rows - max(self._after, len(self._reaches[:1]))
         if self._peers is not None:
             return min(core, self._peers.end - self._rows_done), 0
         reaches = self._reached_frames(before, rows)
