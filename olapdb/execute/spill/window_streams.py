@@ -37,7 +37,7 @@ from olapdb.types.arrow_values import from_numpy
 
 _FRAME_BYTES_PER_ROW = 96
 """Bounds of frames, keys of peers and values of calls."""
-_LOOK_AHEAD = 4
+_LOOK_AHEAD = 2
 """Peers that have more rows than this many times those at once are looked through to their end before they are answered."""
 
 
