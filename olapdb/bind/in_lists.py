@@ -144,9 +144,8 @@ def _elements(
     inner = types.plain(bound.type)
     if isinstance(inner, types.Array) and _depth(inner) > _depth(argument.type):
         return tuple(Constant(inner.inner, bound.value.values[i]) for i in range(len(bound.value)))
-    several = isinstance(inner, types.Tuple) and all(
-        isinstance(types.plain(t), types.Tuple) for t in inner.elements
-    )
+    items = inner.elements if isinstance(inner, types.Tuple) else ()
+    several = bool(items) and all(isinstance(types.plain(t), types.Tuple) for t in items)
     if isinstance(inner, types.Tuple) and (
         several or not isinstance(types.plain(argument.type), types.Tuple)
     ):

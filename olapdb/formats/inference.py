@@ -20,12 +20,19 @@ _TIME = rf"{_DATE[:-1]}[ T]([01]?[0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9])?"
 _ZONE = r"(Z|[+-][0-9]{2}:?[0-9]{2})?$"
 _BASIC_TIME = r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])[ T]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
 _FINEST = types.DateTime64(9, None)
-_YEARS: dict[type[types.DataType], tuple[str, str]] = {
-    types.Date: ("1970", "2148"),
-    types.DateTime: ("1970", "2105"),
-    types.DateTime64: ("1678", "2261"),
+_PADDED = "^[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_PADDINGS = (
+    (r"^([0-9]{4})[-/]([0-9])[-/]", r"\1-0\2-"),
+    (r"^([0-9]{4})/([0-9]{2})/", r"\1-\2-"),
+    (r"^([0-9]{4}-[0-9]{2}-)([0-9])($|[^0-9])", r"\10\2\3"),
+)
+"""What a date becomes YYYY-MM-DD by: patterns, and what replaces them."""
+_DAYS: dict[type[types.DataType], tuple[str, str]] = {
+    types.Date: ("1970-01-01", "2149-06-06"),
+    types.DateTime: ("1970-01-01", "2106-02-06"),
+    types.DateTime64: ("1677-09-22", "2262-04-10"),
 }
-"""The first and the last year all of whose days a type has; of DateTime64, one with nanoseconds."""
+"""The first and the last whole day of a type; of DateTime64, one with nanoseconds."""
 
 
 @dataclass(frozen=True)
@@ -105,25 +112,27 @@ def _number_type(texts: pa.Array, guess: Guess) -> types.DataType | None:
 def _day_type(texts: pa.Array, guess: Guess) -> types.DataType | None:
     """Return the date or time type that all texts have; None if any is something else."""
     if guess.dates and all_match(texts, _DATE):
-        return _of_years(texts, types.DATE)
+        return _of_days(texts, types.DATE)
     time, zone = (_TIME, _ZONE) if guess.any_forms else (_BASIC_TIME, "$")
     whole, exact = time + zone, rf"{time}(\.[0-9]{{1,9}})?{zone}"
     if not guess.times or not all_match(texts, rf"{_DATE}|{exact}"):
         return None
     is_whole = not guess.finest_times and all_match(texts, rf"{_DATE}|{whole}")
-    return _of_years(texts, types.DateTime(None)) if is_whole else _FINEST
+    return _of_days(texts, types.DateTime(None) if is_whole else _FINEST)
 
 
-def _of_years(texts: pa.Array, data_type: types.DataType) -> types.DataType | None:
-    """Return the type of dates or times if it has all of their years, else the DateTime64 that has them; None if that
+def _of_days(texts: pa.Array, data_type: types.DataType) -> types.DataType | None:
+    """Return the type of dates or times if it has all of their days, else the DateTime64 that has them; None if that
     has not."""
-    years = pc.utf8_slice_codeunits(texts, 0, 4)
-    low, high = pc.min_max(years).values()
-    first, last = _YEARS[type(data_type)]
-    if first <= low.as_py() and high.as_py() <= last:
-        return data_type
-    first, last = _YEARS[types.DateTime64]
-    return _FINEST if first <= low.as_py() and high.as_py() <= last else None
+    days = texts
+    for pattern, padded in () if all_match(texts, _PADDED) else _PADDINGS:
+        days = pc.replace_substring_regex(days, pattern, padded)
+    low, high = pc.min_max(pc.utf8_slice_codeunits(days, 0, 10)).values()
+    for candidate in (data_type, _FINEST):
+        first, last = _DAYS[type(candidate)]
+        if first <= low.as_py() and high.as_py() <= last:
+            return candidate
+    return None
 
 
 def _long_integer(texts: pa.Array) -> types.DataType:

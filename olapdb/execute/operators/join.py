@@ -194,12 +194,17 @@ def _join_on_disk(
             return join(node, left, right, IN_MEMORY, context)
 
         yield from asof_joiner.asof_join_sorted(node, left, right, context, in_memory)
-    elif (node.strictness, node.kind) == ("ANY", "INNER"):
-        # Only the first row of a key is chosen.
+    elif _looks_at_first_rows(node):
         right = first_of_keys(right, node.right_keys, context)
         yield from join(node, left, right, IN_MEMORY, context)
     else:
         yield from join_by_pieces(node, left, _pieces(node, right, context), context, join)
+
+
+def _looks_at_first_rows(node: Join) -> bool:
+    """Return whether the join looks at the first right row of each key only."""
+    takes_one = node.strictness in ("ANY", "SEMI", "ANTI") and node.kind in ("INNER", "LEFT")
+    return takes_one and bool(node.right_keys) and node.residual is None
 
 
 def _pieces(

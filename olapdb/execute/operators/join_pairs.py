@@ -96,16 +96,16 @@ class Joiner:
         """The bytes of each right row if the average would mislead, else None."""
         self._keeps_left = node.kind in ("LEFT", "FULL")
         self._keeps_right = node.kind in ("RIGHT", "FULL")
-        self._is_any = node.strictness == "ANY"
-        # ANY needs only one partner of a left row, unless right rows are judged one by one
-        self._takes_one = self._is_any and node.residual is None and not self._keeps_right
+        self._is_any, is_semi = node.strictness == "ANY", node.strictness in ("SEMI", "ANTI")
+        may_take_one = node.residual is None and not self._keeps_right
+        self._takes_one = may_take_one and (self._is_any or is_semi)
         self._matched_right = np.zeros(right_rows + 1 if self._keeps_right else 0, bool)
         uses_codes = self._is_any and node.kind == "INNER"
         self._used_codes = np.zeros(lookup.count if uses_codes else 0, bool)
         self.stateful = self._keeps_right or uses_codes
         """Whether the pairs of a row depend on earlier rows."""
         self._single: SinglePartners | None = None
-        is_plain = node.residual is None and node.strictness not in ("SEMI", "ANTI")
+        is_plain = node.residual is None and not is_semi
         if is_plain and not self.stateful and self._right_sizes is None:
             extra = right_rows if self._keeps_left else None
             self._single = SinglePartners.of(lookup, right, extra, takes_one=self._takes_one)
@@ -127,7 +127,7 @@ class Joiner:
 
     def left_rows_max(self, left: pa.RecordBatch) -> int:
         """Return how many rows of a left chunk to look up at once, one at least: a thread holds all their pairs."""
-        partners = max(self._no_partner // max(self.lookup.count, 1), 1)
+        partners = 1 if self._takes_one else max(self._no_partner // max(self.lookup.count, 1), 1)
         width: int = self._right_width + left.nbytes // max(left.num_rows, 1) + 1
         return max(_BATCHES_OF_PAIRS * self._context.batch_bytes // (width * partners), 1)
 

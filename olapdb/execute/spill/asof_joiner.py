@@ -93,8 +93,8 @@ class _Side:
         self._descending = descending
 
     def sort(self, rows: Batches, file: SpillFile, *, keeps_null: bool) -> list[Extent]:
-        """Write the rows to a file in order; without those that have no partner, as a key or the value is NULL or NaN, unless
-        `keeps_null`."""
+        """Write the rows to a file in order; without those that have no partner, as a key or the value is NULL, or the value
+        is NaN, unless `keeps_null`."""
         context = self._context
         keys = [
             SortKey(ColumnRef(field.type, field.name), self._descending)
@@ -125,8 +125,8 @@ class _Side:
         valid = np.ones(batch.num_rows, bool)
         for value in values:
             valid &= to_numpy(value.is_valid())
-            if pa.types.is_floating(value.type):
-                valid &= ~np.isnan(to_numpy(value.fill_null(0)))
+        if pa.types.is_floating(values[-1].type):  # a key that is NaN equals another one
+            valid &= ~np.isnan(to_numpy(values[-1].fill_null(0)))
         return batch if valid.all() else filter_rows(batch, from_numpy(valid))
 
     def own_columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -37,7 +37,7 @@ from olapdb.types.arrow_values import from_numpy
 
 _FRAME_BYTES_PER_ROW = 96
 """Bounds of frames, keys of peers and values of calls."""
-_LOOK_AHEAD = 4
+_LOOK_AHEAD = 2
 """Peers that have more rows than this many times those at once are looked through to their end before they are answered."""
 
 
@@ -122,10 +122,10 @@ class PartitionStream:
                     if number in left:
                         left[number].append(carry)
                         self._held_bytes += carry.nbytes
-                        self._account.set(self._held_bytes)
                     else:
                         so_far = self._carries.get(number)
                         self._carries[number] = joined_carry(call, so_far, carry)
+            self._account.set(self._held_bytes)  # without the arguments that were computed
         ends = np.cumsum([extent.rows for extent in extents]).tolist()
         for number, carries in left.items():
             self._rests[number] = self._behind(self._node.calls[number][1], carries, ends)
@@ -173,7 +173,7 @@ class PartitionStream:
                     joined.slice(core),
                 )
                 enough = max(self._rows_at_once, before.num_rows // 2) + self._after
-            elif self._may_look_ahead(joined.num_rows):
+            elif self._may_look_ahead(joined):
                 pieces = self._look_ahead(joined, pieces)
             else:  # look again when there are twice as many
                 enough = 2 * joined.num_rows
@@ -183,6 +183,7 @@ class PartitionStream:
             core = joined.num_rows
             if self._peers is not None:
                 core = min(core, self._peers.end - self._rows_done)
+            self._count(before, joined)
             yield from self._with_calls(before, joined, core)
             before, joined = self._rows_before(before, joined, core, 0), joined.slice(core)
         self._account.set(self._held_bytes)
@@ -196,7 +197,8 @@ class PartitionStream:
     def _core_rows(self, before: pa.RecordBatch, rows: pa.RecordBatch) -> tuple[int, int]:
         """Return how many of the rows, of which more follow, have all rows that they need after them, and how many rows
         in front of the next one its frame reaches."""
-        core: int = rows.num_rows - self._after
+        # the frame of the row behind the core says what to keep, so one row follows it
+        core: int = rows.num_rows - max(self._after, len(self._reaches[:1]))
         if self._peers is not None:
             return min(core, self._peers.end - self._rows_done), 0
         reaches = self._reached_frames(before, rows)
@@ -247,9 +249,15 @@ class PartitionStream:
 
     # --- peers that are too many
 
-    def _may_look_ahead(self, rows: int) -> bool:
-        """Return whether peers that have so many rows, and more, are looked through to their end."""
-        return self._needs_peers and not self._reaches and rows >= _LOOK_AHEAD * self._rows_at_once
+    def _may_look_ahead(self, rows: pa.RecordBatch) -> bool:
+        """Return whether rows are peers, all of them, that are looked through to their end. Many rows may be there only
+        because a call needs the rows after its own: then the peers may end among them."""
+        if not self._needs_peers or self._reaches:
+            return False
+        if rows.num_rows < _LOOK_AHEAD * self._rows_at_once:
+            return False
+        keys = [order.values for order in self._order(rows)]
+        return bool(equal_to_previous(keys, rows.num_rows)[1:].all())
 
     def _look_ahead(
         self, peers: pa.RecordBatch, pieces: Iterator[pa.RecordBatch]
@@ -274,8 +282,10 @@ class PartitionStream:
         end = self._rows_done + peers.num_rows
         extents = []
         last = peers.slice(peers.num_rows - 1)
+        held_bytes = self._account.held_bytes
         for piece in pieces:
             self._context.check()
+            self._account.set(held_bytes)  # without what was computed of the piece before
             extents.append(file.append(piece))
             both = single_batch(table_of([last, piece], self._node.child.schema))
             is_peer = equal_to_previous([o.values for o in self._order(both)], both.num_rows)[1:]

@@ -84,6 +84,8 @@ CALLS = (
     " rank() OVER (PARTITION BY p ORDER BY o DESC)",
     "count() OVER (ORDER BY o RANGE BETWEEN 9 PRECEDING AND 4 PRECEDING),"
     " sum(v) OVER (ORDER BY o RANGE BETWEEN 4 FOLLOWING AND 9 FOLLOWING)",
+    "count() OVER (ORDER BY o RANGE BETWEEN 9 PRECEDING AND 4 PRECEDING)",
+    "first_value(c) OVER (PARTITION BY p ORDER BY o GROUPS BETWEEN 10 PRECEDING AND 1 PRECEDING)",
     "sum(v) OVER (PARTITION BY p ORDER BY o GROUPS BETWEEN 2 PRECEDING AND 1 FOLLOWING)",
     "count() OVER (ORDER BY o RANGE BETWEEN CURRENT ROW AND CURRENT ROW)",
     f"ntile(7) OVER ({IN_ORDER}), percent_rank() OVER (PARTITION BY p ORDER BY o)",
@@ -94,6 +96,10 @@ CALLS = (
     "sum(k) OVER (ORDER BY v > 100 RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING), ntile(3) OVER (ORDER BY v > 100),"
     " count() OVER (ORDER BY v > 100), row_number() OVER (ORDER BY v > 100) > 0",
     "sum(v) OVER (ORDER BY v > 100, p), sum(v) OVER (ORDER BY v > 100, p ROWS BETWEEN 2 PRECEDING AND 2 FOLLOWING) > 0",
+    "sum(v) OVER (ORDER BY intDiv(k, 5000)), lead(v, 6000) OVER (ORDER BY intDiv(k, 5000))",
+    "count(c) OVER (ORDER BY intDiv(k, 5000) RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING),"
+    " sum(v) OVER (ORDER BY intDiv(k, 5000) ROWS BETWEEN CURRENT ROW AND 6000 FOLLOWING)",
+    f"length(max(concat(toString(k), '{200 * 'x'}')) OVER ())",
     "rank() OVER (), cume_dist() OVER (PARTITION BY p)",
 )
 FRAMES = {
@@ -261,7 +267,11 @@ MANY_OF_ONE_KEY = (
         "ASOF LEFT JOIN {right} AS r ON l.k = r.k AND l.v < r.v",
         "ASOF LEFT JOIN {right} AS r ON l.k = r.k AND l.c >= r.c",
         "ASOF JOIN {right} AS r ON l.c = r.c AND toFloat64(l.v) / 3 >= if(r.v % 13 = 0, nan, toFloat64(r.v) / 2)",
+        "ASOF JOIN {right} AS r ON if(l.k = 7, nan, 1.5) = if(r.k = 7, nan, 1.5) AND l.v >= r.v",
         "INNER ANY JOIN {right} AS r ON l.k = r.k",
+        "LEFT ANY JOIN {right} AS r ON l.k = r.k",
+        "LEFT SEMI JOIN {right} AS r ON l.k = r.k",
+        "LEFT ANTI JOIN (SELECT * FROM {right} WHERE k = 7) AS r ON l.k = r.k",
     ],
 )
 def test_joins_of_one_key_past_memory(connection: Connection, join: str) -> None:
