@@ -33,8 +33,8 @@ class ModelNames:
 
     @property
     def selected(self) -> str:
-        """What chooses the model in `dbt run --select` and in the operations: its relation may have an
-        alias, which dbt does not select by."""
+        """Return the name by which `dbt run --select` and the operations choose the model. dbt does not select by
+        the alias of its relation."""
         return self.selector or self.model
 
     def table(self, name: str) -> TableName:

@@ -92,7 +92,7 @@ class ExpressionBinder:
         self.nullable_keys: Mapping[expressions.Expression, expressions.Expression] = {}
         """The nullable forms of the keys of grouping sets, for expressions over groups."""
         self._keys_within_keys = False
-        """Whether a key of grouping sets is a part of another one. An expression is then looked up among the keys as a
+        """True if a key of grouping sets is a part of another one. An expression is then looked up among the keys as a
         whole, before its parts are."""
         self._binding: list[str] = []
         self._bound_aliases: dict[str, expressions.Expression] = {}

@@ -215,12 +215,12 @@ class Aggregate(ABC):
 
     @property
     def keeps_unordered_rows(self) -> bool:
-        """Whether a state is a list of rows in the order in which they came, which changes no result."""
+        """Return whether a state is a list of rows whose order, that of their arrival, changes no result."""
         return False
 
     @property
     def takes_nulls(self) -> bool:
-        """Whether a NULL is a value for it, and not left out: any(x) RESPECT NULLS."""
+        """Return whether the aggregate takes a NULL as a value and does not skip it: any(x) RESPECT NULLS."""
         return False
 
     @property

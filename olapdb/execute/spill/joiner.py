@@ -161,7 +161,8 @@ def _partitioned(
 
 
 def first_of_keys(right: Batches, keys: Sequence[Expression], context: ExecutionContext) -> Batches:
-    """Yield the first row of each key of the right side, in order: all that ANY INNER JOIN looks at. There are few keys."""
+    """Yield the first row of each key of the right side, in order: all that ANY, SEMI and ANTI joins without further
+    conditions look at. These rows are in memory, so there must be few keys."""
     known: list[pa.RecordBatch] = []
     for batch in right:
         context.check()

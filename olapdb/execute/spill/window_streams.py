@@ -87,12 +87,13 @@ class PartitionStream:
         self._peers: _Peers | None = None
         """The group of peers whose rows are answered, if it is too large to be held."""
         self._carries: dict[int, pa.Array] = {}
-        """What the rows so far leave of each running call, and all rows of one over the whole partition, by its place in
-        `node.calls`."""
+        """Carries by the place of the call in `node.calls`: of a running call over the rows so far, of a call over the whole
+        partition over all of its rows."""
         self._carried_rows: dict[int, int] = {}
         """The number of rows that left the carry of a running call."""
         self._rests: dict[int, dict[int, pa.Array]] = {}
-        """What the rows behind so many rows leave, of each call whose frames end with the partition."""
+        """Carries of the calls whose frames end with the partition, by the place of the call and then by a number of rows:
+        the carry is over the rows behind these."""
 
     def results(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the rows with the columns of the calls. Raises MemoryLimitExceeded if the rows of a frame need too much

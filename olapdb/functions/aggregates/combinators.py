@@ -32,7 +32,7 @@ class Combinator(Aggregate):
 
     @property
     def takes_nulls(self) -> bool:
-        """Whether a NULL is a value for the inner aggregate."""
+        """Return whether the inner aggregate takes a NULL as a value."""
         return self.inner.takes_nulls
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
@@ -67,7 +67,7 @@ class DividedLikeInner(SharedStateCombinator):
 
     @property
     def keeps_unordered_rows(self) -> bool:
-        """Whether the inner states are lists of rows in an order that changes no result."""
+        """Return whether the inner states are lists of rows whose order changes no result."""
         return self.inner.keeps_unordered_rows
 
     @property
