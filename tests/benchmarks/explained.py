@@ -23,7 +23,8 @@ from workers import Worker, differs
 ORDERS = 10
 """Orders of each query."""
 TOLERANCE = 1e-6
-ROUNDS_MIN = 3
+ROUNDS_MIN, ROUNDS_MAX, SETTLED_SPREAD = 3, 24, 1.2
+"""The least time of an order only falls with further rounds: a wider spread gets more of them."""
 REPEATS_MAX, ENOUGH_SECONDS = 20, 0.05
 """A query that takes less runs several times in a round."""
 _Q_ERROR = re.compile(r"Rows: \d+ · estimated \d+ · q-error ([\d.]+)")
@@ -111,7 +112,10 @@ def _spread(worker: Worker, query: str, shuffled: object, rounds: int, random: R
             raise SystemExit(f"The answer depends on the order: {difference}\n  {order}")
     quickest = min(worker.seconds([order]) for order in orders)
     repeats = min(REPEATS_MAX, math.ceil(ENOUGH_SECONDS / quickest))
-    rounds = max(rounds, ROUNDS_MIN)
-    seconds = [[worker.seconds([order] * repeats) for order in orders] for _ in range(rounds)]
-    least = [min(times) for times in zip(*seconds, strict=True)]
+    least = [math.inf] * len(orders)
+    for done in range(1, ROUNDS_MAX + 1):
+        seconds = [worker.seconds([order] * repeats) for order in orders]
+        least = [min(times) for times in zip(least, seconds, strict=True)]
+        if done >= max(rounds, ROUNDS_MIN) and max(least) <= SETTLED_SPREAD * min(least):
+            break
     return max(least) / min(least)

@@ -14,7 +14,7 @@ Groups:
   orders    after tpch: its queries with tables and conditions shuffled (olapdb only)
   ssb       the Star Schema Benchmark: 13 queries on joins, 13 on a flat table
   clickbench  the shapes of ClickBench's 43 queries
-  spill     GROUP BY, JOIN and ORDER BY at a quarter of the memory they need (DuckDB only)
+  spill     GROUP BY, JOIN and ORDER BY at a part of the memory they need (DuckDB only)
   merges    FINAL and OPTIMIZE FINAL of a hundred parts (chDB only)
   dbt       runs of a dbt project with 200 models (dbt-duckdb only)
 """
