@@ -87,33 +87,15 @@ class BlockWriter:
         )
         for partition_id, partition_value, rows in pieces:
             again = booked_partitions is not None and partition_id in booked_partitions
-            inline_bytes_max = (
-                inline_bytes_limit(table, rows, self.context.snapshot, self._settings)
-                if self.inline
-                else 0
+            plan = PartPlan(
+                partition_id,
+                partition_value,
+                number,
+                _without_blocks(contributions) if again else contributions,
+                swap=self.swap,
+                derived=layout_of(table, self.context).derived(rows),
             )
-            in_file = rows.nbytes > inline_bytes_max
-            keeps_rows = in_file and rows.nbytes <= tuning.KEPT_BLOCK_BYTES_MAX
-            staged = write_part(
-                self.context.store,
-                table,
-                rows,
-                PartPlan(
-                    partition_id,
-                    partition_value,
-                    number,
-                    _without_blocks(contributions) if again else contributions,
-                    inline_bytes_max=inline_bytes_max,
-                    swap=self.swap,
-                    after=self.context.snapshot.next_block(table) - 1 if in_file else None,
-                    derived=layout_of(table, self.context).derived(rows),
-                    owns_rows=keeps_rows and (self.owns_blocks or has_own_memory(rows, block)),
-                    keeps_rows=keeps_rows,
-                ),
-                lease_id=self.lease_id,
-                threads=self._settings.threads,
-            )
-            changes.append(AddPart(staged.part, staged.inline_rows))
+            changes.append(self._written(table, block, rows, plan))
             if booked_partitions is not None:
                 booked_partitions.add(partition_id)
         if not pieces and contributions:
@@ -133,6 +115,33 @@ class BlockWriter:
             self._changes.append(
                 AddPart(replace(placeholder, partition_id=partition_id, partition_value=value))
             )
+
+    def _written(self, table: Table, block: pa.Table, rows: pa.Table, plan: PartPlan) -> AddPart:
+        """Write a part of these rows of the block by the plan, inline or as a file; return the change that adds
+        it."""
+        inline_bytes_max = (
+            inline_bytes_limit(table, rows, self.context.snapshot, self._settings)
+            if self.inline
+            else 0
+        )
+        in_file = rows.nbytes > inline_bytes_max
+        keeps_rows = in_file and rows.nbytes <= tuning.KEPT_BLOCK_BYTES_MAX
+        placed = replace(
+            plan,
+            inline_bytes_max=inline_bytes_max,
+            after=self.context.snapshot.next_block(table) - 1 if in_file else None,
+            owns_rows=keeps_rows and (self.owns_blocks or has_own_memory(rows, block)),
+            keeps_rows=keeps_rows,
+        )
+        staged = write_part(
+            self.context.store,
+            table,
+            rows,
+            placed,
+            lease_id=self.lease_id,
+            threads=self._settings.threads,
+        )
+        return AddPart(staged.part, staged.inline_rows)
 
     def _roll_back(self, changes: int, next_index: dict[str, int]) -> None:
         """Keep the first `changes` staged changes; delete the files of the others.

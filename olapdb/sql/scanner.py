@@ -8,7 +8,7 @@ meaning from the text, so that escapes, numbers and operators follow ClickHouse.
 from __future__ import annotations
 
 import re
-from typing import ClassVar, Literal
+from typing import ClassVar, TypeAlias
 
 from sqlglot.dialects.clickhouse import ClickHouse
 from sqlglot.errors import TokenError
@@ -18,6 +18,7 @@ from olapdb.errors import SyntaxError
 from olapdb.sql.tokens import (
     HEREDOC,
     QUOTED,
+    Kind,
     SourceText,
     Token,
     append_elements,
@@ -62,18 +63,24 @@ class _ClickHouseTokenizer(Tokenizer):
 _DIALECT = ClickHouse()
 
 
+_Hidden: TypeAlias = dict[int, tuple[Kind, str]]
+"""Kind and text of what sqlglot's scanner would not read, by the offset of its stand-in."""
+_NOT_OURS = frozenset(
+    (TokenType.NATIONAL_STRING, TokenType.IDENTIFIER, TokenType.BACKSLASH, TokenType.HASH)
+)
+"""What sqlglot's scanner reads and ClickHouse's grammar does not have."""
+
+
 def scanned_tokens(source: SourceText, piece: str, start: int) -> list[Token]:
     """Return the tokens of `piece`, which begins at the offset `start` of the source.
 
     Raises SyntaxError with the position of a quote or comment that is not closed, or of a
     character that begins no token.
     """
-    heredocs: dict[int, str] = {}
-    floats: dict[int, str] = {}
-    curly: dict[int, str] = {}
-    scanned = _hide_curly(piece, curly) if "‘" in piece or "“" in piece else piece
-    scanned = _hide_heredocs(scanned, heredocs) if "$" in scanned else scanned
-    scanned = _hide_hex_floats(scanned, floats) if _HEX_FLOAT.search(scanned) else scanned
+    hidden: _Hidden = {}
+    scanned = _hide_curly(piece, hidden) if "‘" in piece or "“" in piece else piece
+    scanned = _hide_heredocs(scanned, hidden) if "$" in scanned else scanned
+    scanned = _hide_hex_floats(scanned, hidden) if _HEX_FLOAT.search(scanned) else scanned
     try:
         raw = _ClickHouseTokenizer(_DIALECT).tokenize(scanned)
     except TokenError:
@@ -84,18 +91,11 @@ def scanned_tokens(source: SourceText, piece: str, start: int) -> list[Token]:
         match scan.token_type:
             case TokenType.VAR:
                 _word(tokens, source, scan.text, start + at)
-            case TokenType.STRING | TokenType.IDENTIFIER if at in curly:
-                kind: Literal["string", "name"] = (
-                    "string" if scan.token_type == TokenType.STRING else "name"
-                )
-                tokens.append(Token(kind, curly[at], "", start + at, start + after))
-            case TokenType.STRING if at in heredocs:
-                tokens.append(Token("string", heredocs[at], "", start + at, start + after))
+            case TokenType.STRING | TokenType.IDENTIFIER | TokenType.NUMBER if at in hidden:
+                tokens.append(Token(*hidden[at], "", start + at, start + after))
             case TokenType.STRING:
                 value = unquote(source, piece[at:after], start + at)
                 tokens.append(Token("string", value, "", start + at, start + after))
-            case TokenType.NUMBER if at in floats:
-                tokens.append(Token("number", floats[at], "", start + at, start + after))
             case TokenType.NUMBER:
                 number = _EXPONENT.match(scan.text)
                 stop = len(scan.text) if number is None else number.end()
@@ -111,22 +111,11 @@ def scanned_tokens(source: SourceText, piece: str, start: int) -> list[Token]:
             case TokenType.IDENTIFIER if piece[at] in '"`':
                 value = unquote(source, piece[at:after], start + at)
                 tokens.append(Token("name", value, "", start + at, start + after))
-            case TokenType.PARAMETER if piece[at : at + 2] == "@@":
-                tokens.append(Token("operator", "@@", "@@", start + at, start + at + 2))
-            case TokenType.PARAMETER if tokens and tokens[-1].end == start + after:
-                pass  # the second one of @@
-            case TokenType.PARAMETER if tokens and tokens[-1].text == ".":  # j.@path of a JSON
-                tokens.append(Token("operator", "@", "@", start + at, start + at + 1))
             case TokenType.PARAMETER:
-                raise SyntaxError("Unrecognized token '@'.", position=source.position(start + at))
+                _at_sign(tokens, source, piece[at : at + 2], start + at)
             case TokenType.PLACEHOLDER:
                 tokens.append(Token("operator", "?", "?", start + at, start + after))
-            case (
-                TokenType.NATIONAL_STRING
-                | TokenType.IDENTIFIER
-                | TokenType.BACKSLASH
-                | TokenType.HASH
-            ):
+            case unknown if unknown in _NOT_OURS:
                 raise SyntaxError(
                     f"Unrecognized token {piece[at:after][:20]!r}.",
                     position=source.position(start + at),
@@ -134,6 +123,20 @@ def scanned_tokens(source: SourceText, piece: str, start: int) -> list[Token]:
             case _:
                 tokens.append(Token("operator", scan.text, scan.text, start + at, start + after))
     return tokens
+
+
+def _at_sign(tokens: list[Token], source: SourceText, text: str, start: int) -> None:
+    """Append the token of `@@`, or of the @ of a JSON path, `j.@path`; `text` has the character behind it too.
+
+    The scanner gives `@@` as two tokens: the second appends none. Raises SyntaxError for another @."""
+    if text == "@@":
+        tokens.append(Token("operator", "@@", "@@", start, start + 2))
+    elif tokens and tokens[-1].end == start + 1:
+        pass
+    elif tokens and tokens[-1].text == ".":
+        tokens.append(Token("operator", "@", "@", start, start + 1))
+    else:
+        raise SyntaxError("Unrecognized token '@'.", position=source.position(start))
 
 
 def _word(tokens: list[Token], source: SourceText, text: str, start: int) -> None:
@@ -172,47 +175,47 @@ def _based(first: str, digits: str, base: int, start: int, end: int) -> Token:
     return Token("string", data.decode("utf-8", "surrogateescape"), "", start, end)
 
 
-def _hide_heredocs(piece: str, heredocs: dict[int, str]) -> str:
+def _hide_heredocs(piece: str, hidden: _Hidden) -> str:
     """Return `piece` with every heredoc as a quoted string of the same length.
 
-    Offsets stay right. Puts the inside of each heredoc into `heredocs`, by offset."""
+    Offsets stay right. Puts the inside of each heredoc into `hidden`, by offset."""
 
     def hide(match: re.Match[str]) -> str:
         """Record a heredoc's inside and return its stand-in; return any other match unchanged."""
         if match["mark"] is None:
             return match[0]
-        heredocs[match.start()] = match["body"]
+        hidden[match.start()] = ("string", match["body"])
         return "'" + "." * (len(match[0]) - 2) + "'"
 
     return _HEREDOC.sub(hide, piece)
 
 
-def _hide_curly(piece: str, curly: dict[int, str]) -> str:
+def _hide_curly(piece: str, hidden: _Hidden) -> str:
     """Return `piece` with texts and names in curly quotes, ‘text’ and “name”, in straight ones; the length stays.
 
-    Puts the inside of each, which has no escapes, into `curly`, by offset."""
+    Puts the inside of each, which has no escapes, into `hidden`, by offset."""
 
     def hide(match: re.Match[str]) -> str:
         """Record a text or name and return its stand-in; return any other match unchanged."""
         quote = "'" if match["text"] else '"'
         if not match["text"] and not match["name"]:
             return match[0]
-        curly[match.start()] = match[0][1:-1]
+        hidden[match.start()] = ("string" if match["text"] else "name", match[0][1:-1])
         return quote + "." * (len(match[0]) - 2) + quote
 
     return _CURLY.sub(hide, piece)
 
 
-def _hide_hex_floats(piece: str, floats: dict[int, str]) -> str:
+def _hide_hex_floats(piece: str, hidden: _Hidden) -> str:
     """Return `piece` with every number such as `0x1.8p3` as digits of the same length.
 
-    Puts the number as decimal text into `floats`, by offset."""
+    Puts the number as decimal text into `hidden`, by offset."""
 
     def hide(match: re.Match[str]) -> str:
         """Record a number and return its stand-in; return any other match unchanged."""
         if match["float"] is None:
             return match[0]
-        floats[match.start()] = _float_text(match[0])
+        hidden[match.start()] = ("number", _float_text(match[0]))
         return "1" * len(match[0])
 
     return _QUOTED_OR_HEX_FLOAT.sub(hide, piece)

@@ -47,12 +47,13 @@ class PartPlan:
     """Everything about a new part except its rows.
 
     `inline_bytes_max` is the size in memory up to which the part stays in the catalog.
-    `derived` has the inputs of the table's skip indexes and the rows of its projections.  For a catalog rebuilt from footers: `replaces` are the ids of
-    the parts whose rows this one holds, `swap` is the id of the replay whose manifest lists them,
-    `after` the table's newest block, if the part's own is new.  `codec` compresses the columns
-    without a CODEC of their own, "" as the default does; an inline part has none.
+    `derived` has the inputs of the table's skip indexes and the rows of its projections.
+    `codec` compresses the columns without a CODEC of their own, "" as the default does; an inline part has none.
     `keeps_rows`: the rows enter the column cache, unless they would fill much of it.
     `owns_rows`: no caller changes the memory of the rows, so that the column cache may keep them uncopied.
+    A catalog that is rebuilt from footers needs three more. `replaces` are the ids of the parts whose rows this one
+    holds. `swap` is the id of the replay whose manifest lists them. `after` is the table's newest block, if the part's
+    own is new.
     """
 
     partition_id: str

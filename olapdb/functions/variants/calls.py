@@ -101,32 +101,48 @@ def over_alternatives(name: str, arguments: Sequence[Argument], resolve: Resolve
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
         """Call the function for the rows of each alternative."""
         constant = all(isinstance(value, pa.Scalar) for value in values)
-        count = 1 if constant else rows
-        own = columns.as_array(values[at], count)
-        numbers = numbers_of(own)
-        fields = columns.struct_fields(own)[1:]
-        pieces: list[pa.Array] = []
-        places: list[np.ndarray] = []
-        for place in np.unique(numbers[numbers != NO_ALTERNATIVE]).tolist():
-            call = calls[place]
-            if not isinstance(call, ScalarCall):
-                if "variant_throw_on_type_mismatch" in environment.changed:
-                    continue
-                raise call
-            chosen = np.flatnonzero(numbers == place)
-            indices = from_numpy(chosen)
-            inner = [v if isinstance(v, pa.Scalar) else v.take(indices) for v in values]
-            inner[at] = fields[place].take(indices)
-            array = computed_rows(call, inner, chosen, environment)
-            pieces.append(as_alternative(array, call.type, result, environment))
-            places.append(chosen)
-        joined_values = in_rows(pieces, places, count, result.arrow)
-        if not is_nullable(result) and joined_values.null_count:
-            joined_values = joined_values.fill_null(default_value(result))
-        return joined_values[0] if constant else joined_values
+        computed = _by_alternative(calls, result, values, at, 1 if constant else rows, environment)
+        return computed[0] if constant else computed
 
     volatile = [call for call in usable if call.volatility != "pure"]
     return ScalarCall(name, result, kernel, (volatile or usable)[0].volatility)
+
+
+def _by_alternative(
+    calls: Sequence[ScalarCall | ProgrammingError | DataError],
+    result: DataType,
+    values: Sequence[Column],
+    at: int,
+    rows: int,
+    environment: Environment,
+) -> pa.Array:
+    """Call the function of each alternative for its rows, as values of `result`; other rows are NULL, or the type's
+    default.
+
+    `values[at]` is the Variant; `calls` has each alternative's call, or the error that the function does not take it,
+    which is raised where a row has it."""
+    own = columns.as_array(values[at], rows)
+    numbers = numbers_of(own)
+    fields = columns.struct_fields(own)[1:]
+    pieces: list[pa.Array] = []
+    places: list[np.ndarray] = []
+    for place in np.unique(numbers[numbers != NO_ALTERNATIVE]).tolist():
+        call = calls[place]
+        if not isinstance(call, ScalarCall):
+            if "variant_throw_on_type_mismatch" in environment.changed:
+                continue
+            raise call
+        chosen = np.flatnonzero(numbers == place)
+        indices = from_numpy(chosen)
+        inner = [v if isinstance(v, pa.Scalar) else v.take(indices) for v in values]
+        inner[at] = fields[place].take(indices)
+        array = computed_rows(call, inner, chosen, environment)
+        pieces.append(as_alternative(array, call.type, result, environment))
+        places.append(chosen)
+    joined = in_rows(pieces, places, rows, result.arrow)
+    if not is_nullable(result) and joined.null_count:
+        joined = joined.fill_null(default_value(result))
+    return joined
 
 
 def _calls_of(
