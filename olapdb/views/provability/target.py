@@ -37,7 +37,7 @@ from olapdb.views.definition.column_conversion import conversion
 from olapdb.views.definition.query_shape import QueryShape, TargetColumn, constants_of
 from olapdb.views.provability.judgement import JudgedItem, provable_item, refused, unproven_item
 from olapdb.views.provability.merging import is_ordered
-from olapdb.views.provability.own_columns import constant_added_keys
+from olapdb.views.provability.own_columns import decided_added_keys, undecided_added_key
 from olapdb.views.provability.parts import BoundDefinition
 
 _ENGINES = (
@@ -153,7 +153,7 @@ def _grouped_items(
     """Yield items about the columns of a query with GROUP BY, whose target merges rows."""
     # What is the same in every row is one more column of each group, grouped by or not.
     constants = {name for name, _ in constants_of(branch) if name in parts.order}
-    constants |= constant_added_keys(parts)
+    constants |= decided_added_keys(parts)
     yield _keys(parts, shape, constants)
     for output in shape.outputs:
         column = parts.target.column(output.name)
@@ -179,6 +179,15 @@ def _keys(parts: BoundDefinition, shape: QueryShape, constants: set[str]) -> Jud
     if not missing_keys and keys == set(order):
         return provable_item(
             "GROUP BY", f"Merges join the groups of blocks by ORDER BY ({by_order})."
+        )
+    added = undecided_added_key(parts)
+    if added is not None:
+        given = ", ".join(name for name in parts.order if name in keys) or "tuple()"
+        return refused(
+            "GROUP BY",
+            f"{added.name} is a key of {parts.target_name} that it does not give, and rows of one group may"
+            f" get several values by its {added.default_kind}, {added.default}.",
+            f"Give it a constant DEFAULT, or one that is computed from ({given}).",
         )
     by_group = ", ".join(sorted(keys)) + (" and more" if missing_keys else "")
     return refused(
