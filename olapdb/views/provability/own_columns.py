@@ -127,7 +127,7 @@ def _filled_columns(table: Table, given: Collection[int]) -> list[Column]:
 def _combines_on_merge(now: BoundDefinition, column: Column) -> bool:
     """Return whether merges combine values of the added column, so that its value depends on how
     many rows were merged."""
-    if not column.stored or not column.default or not now.target.engine.merges_values:
+    if not column.stored or not column.default or not now.target.engine.merges_states:
         return False
     if keeps_equal_values(TableLayout(now.target), column, grouped=False):
         return False
