@@ -284,6 +284,28 @@ def test_what_stands_beside_sums_is_exact(call: str) -> None:
     assert verdict_after(view, *NEARBY) == "stale"
 
 
+@pytest.mark.parametrize("call", ["covarPop", "covarSampStable", "corr"])
+def test_products_of_rows_far_out_may_cancel(call: str) -> None:
+    """The two largest products cancel, and are far greater than rows times means."""
+    view = (
+        "CREATE MATERIALIZED VIEW v ENGINE = AggregatingMergeTree ORDER BY k AS"
+        f" SELECT k, {call}State(x, y) AS a FROM p GROUP BY k"
+    )
+    near = "sin(number) FROM numbers(5000)"
+    statements = (
+        "CREATE TABLE p (z UInt32, k Int64, x Float64, y Float64) ENGINE = MergeTree ORDER BY z",
+        view,
+        "INSERT INTO p VALUES (5, 1, 1e10, 1e10)",
+        f"INSERT INTO p SELECT cityHash64(number) % 100000, 1, cos(number), {near}",
+        "INSERT INTO p VALUES (50000, 1, 1e10, -1e10)",
+        f"INSERT INTO p SELECT cityHash64(number, 1) % 100000, 1, 2 * cos(number), {near}",
+        "INSERT INTO p VALUES (70000, 1, -2e10, 1)",
+        "OPTIMIZE TABLE p FINAL",
+    )
+    assert verdict_after(*statements) == "proven"
+    assert verdict_after(*statements, "ALTER TABLE p UPDATE y = -y WHERE z = 5") == "stale"
+
+
 @pytest.mark.parametrize("kind", ["Tuple(Array(Float64), Array(Float64))", "Map(Float64, Float64)"])
 def test_keys_of_finished_maps_are_exact(kind: str) -> None:
     arguments = "map(x, 1.5)" if kind.startswith("Map") else "[x], [1.5]"
