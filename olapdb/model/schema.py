@@ -131,6 +131,17 @@ class Engine:
         return self.name in ("SummingMergeTree", "AggregatingMergeTree")
 
     @property
+    def merges_states(self) -> bool:
+        """Return whether columns of aggregate types (AggregateFunction, SimpleAggregateFunction) of equal keys are
+        merged. CoalescingMergeTree merges these and keeps one value of each other column."""
+        return self.merges_values or self.keeps_last_values
+
+    @property
+    def keeps_last_values(self) -> bool:
+        """Return whether merges keep the last value of each column that is not NULL, of several rows."""
+        return self.name == "CoalescingMergeTree"
+
+    @property
     def drops_keys(self) -> bool:
         """Return whether combining may leave no row of a key: zero sums, rows that cancel out."""
         return self.name == "SummingMergeTree" or self.sign is not None

@@ -156,8 +156,8 @@ def _refuse_database(name: nodes.TableName, kind: str) -> None:
 
 
 def _refuse_readers(statement: nodes.Statement, context: StatementContext) -> None:
-    """Raise NotSupportedError if a view's query, or a condition that a mutation computes, names a
-    temporary table."""
+    """Raise NotSupportedError if a view's query, that of a REBUILD too, or a condition that a mutation computes,
+    names a temporary table."""
     own = context.temporary
     names = own.ids() if own is not None else {}
     if not names:
@@ -168,6 +168,8 @@ def _refuse_readers(statement: nodes.Statement, context: StatementContext) -> No
             what, reader = "A view", statement.query
         case nodes.Delete() | nodes.Update() | nodes.Alter():
             what, reader = "A mutation or an ALTER", statement
+        case nodes.SystemView():
+            what, reader = "A view", statement
         case nodes.Insert(replacing=nodes.Replacing() as replacing):
             what, reader = "REPLACE", replacing
         case _:

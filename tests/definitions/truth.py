@@ -183,7 +183,7 @@ class Comparison:
     def difference(self, boxes: Sequence[tuple[Any, Any]]) -> str:
         """Return "" if both sides are equal, else the difference in words."""
         engine = self.target.engine
-        if engine.merges_values:
+        if engine.merges_states:
             return self._by_key(boxes)
         if engine.combines:
             return self._kept_rows(boxes)

@@ -10,8 +10,8 @@ from olapdb.errors import BadArguments, NotSupportedError, ReadonlySetting
 from olapdb.model.schema import KeyItem
 from olapdb.plan.expressions import columns_of
 from olapdb.sql import nodes
-from olapdb.sql.dictionary_functions import refuse_dictionaries
 from olapdb.sql.parser import parse_expression
+from olapdb.sql.stored_expressions import refuse_outside_values
 from olapdb.statements.ddl.columns import ColumnsDraft
 from olapdb.statements.ddl.engines import check_memory_limits, with_version
 from olapdb.statements.ddl.table_definition import key_items
@@ -46,7 +46,7 @@ def modify_order_by(draft: ColumnsDraft, action: nodes.ModifyOrderBy, scope: Bin
         )
     for item in new[common_length:]:
         parsed = parse_expression(item.expression)
-        refuse_dictionaries(parsed, "a sorting key")
+        refuse_outside_values(parsed, "a sorting key")
         bound = bind_expression(parsed, table, scope)
         for name in sorted(columns_of(bound)):
             column = table.column(name)

@@ -27,6 +27,7 @@ from olapdb.sql import nodes
 from olapdb.sql.dictionary_functions import refuse_dictionaries
 from olapdb.sql.format import to_sql
 from olapdb.sql.parser import parse_expression
+from olapdb.sql.stored_expressions import refuse_outside_values
 from olapdb.statements.ddl.type_checks import check_type
 from olapdb.storage.codec import check_codec
 from olapdb.types import Boolean, Integer, Nothing, plain
@@ -145,7 +146,12 @@ def _check_default(table: Table, column: Column, scope: BindScope) -> None:
     """Raise NoDefaultValue for a default with a subquery, NotSupportedError for one with a window
     function, and the binder's and converter's errors."""
     parsed = parse_expression(column.default)
-    refuse_dictionaries(parsed, f"the {column.default_kind} of column {column.name}")
+    clause = f"the {column.default_kind} of column {column.name}"
+    if column.default_kind == "ALIAS":
+        refuse_dictionaries(parsed, clause)  # each query computes it, with its own settings
+    else:
+        refuse_outside_values(parsed, clause)
+        _refuse_aliases_of_settings(table, column.default, clause)
     bound = None if _has_query(parsed) else bind_expression(parsed, table, scope)
     if bound is None or reads_a_table(bound):
         raise errors.NoDefaultValue(
@@ -166,6 +172,21 @@ def _check_default(table: Table, column: Column, scope: BindScope) -> None:
             f" {error.message}",
             hint=error.hint,
         ) from error
+
+
+def _refuse_aliases_of_settings(table: Table, text: str, clause: str) -> None:
+    """Raise NotSupportedError if the expression, which stands in `clause`, reads an ALIAS column that reads a setting
+    of the session."""
+    waiting, seen = [text], set[str]()
+    while waiting:
+        for name in column_names_in(waiting.pop(), table) - seen:
+            seen.add(name)
+            column = table.column(name)
+            if column is not None and column.default_kind == "ALIAS":
+                refuse_outside_values(
+                    parse_expression(column.default), f"{clause}, which reads {name},"
+                )
+                waiting.append(column.default)
 
 
 def _has_query(parsed: nodes.Expression) -> bool:
@@ -196,7 +217,8 @@ def _check_constraint(table: Table, name: str, text: str, scope: BindScope) -> N
     """Raise BadArguments for a constraint with a subquery, IllegalTypeOfArgument for one that is
     not Boolean or UInt8."""
     parsed = parse_expression(text)
-    refuse_dictionaries(parsed, f"constraint {name}")
+    refuse_outside_values(parsed, f"constraint {name}")
+    _refuse_aliases_of_settings(table, text, f"constraint {name}")
     bound = None if _has_query(parsed) else bind_expression(parsed, table, scope)
     if bound is None or reads_a_table(bound):
         raise errors.BadArguments(

@@ -22,8 +22,8 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.plan.expressions import Expression, columns_of, is_pure
 from olapdb.plan.tuples import tuple_elements
 from olapdb.sql import nodes
-from olapdb.sql.dictionary_functions import refuse_dictionaries
 from olapdb.sql.format import to_sql
+from olapdb.sql.stored_expressions import refuse_outside_values
 from olapdb.statements.context import StatementContext
 from olapdb.statements.ddl.positions import newest_moved
 from olapdb.statements.ddl.text_indexes import (
@@ -97,7 +97,7 @@ def skip_index(
     kind = _TYPES.get(definition.type.name.lower())
     if kind is None:
         raise _no_such_type(definition)
-    refuse_dictionaries(definition.expression, "an index")
+    refuse_outside_values(definition.expression, "an index")
     bound = bind_expression(definition.expression, table, context.scope(snapshot))
     if kind == "text":
         check_indexed_text(definition, bound.type)

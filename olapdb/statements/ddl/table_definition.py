@@ -31,10 +31,10 @@ from olapdb.model.session_snapshot import TEMPORARY_DATABASE
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.expressions import ColumnRef, Expression, impure_calls, walk
 from olapdb.sql import nodes, trees
-from olapdb.sql.dictionary_functions import refuse_dictionaries
 from olapdb.sql.format import to_sql
 from olapdb.sql.formatter.definitions import declared_key
 from olapdb.sql.parser import parse_expression
+from olapdb.sql.stored_expressions import refuse_outside_values
 from olapdb.statements.context import StatementContext
 from olapdb.statements.databases import require_own_database
 from olapdb.statements.ddl import deprecated_engines
@@ -163,7 +163,7 @@ def check_table(table: Table, context: StatementContext, snapshot: Snapshot) -> 
 def _check_sorting_item(text: str, table: Table, scope: BindScope, nullable_ok: bool) -> None:
     """Raise an error for an expression of ORDER BY that cannot be in a sorting key."""
     parsed = parse_expression(text)
-    refuse_dictionaries(parsed, "a sorting key")
+    refuse_outside_values(parsed, "a sorting key")
     _refuse_subqueries(parsed, "sorting key")
     bound = bind_expression(parsed, table, scope)
     _check_key(text, bound, "sorting key", nullable_ok)
@@ -178,7 +178,7 @@ def _check_sorting_item(text: str, table: Table, scope: BindScope, nullable_ok: 
 def _check_partition_key(table: Table, scope: BindScope, nullable_ok: bool) -> None:
     """Raise an error for a partition key that cannot be one."""
     parsed = parse_expression(table.partition_key)
-    refuse_dictionaries(parsed, "a partition key")
+    refuse_outside_values(parsed, "a partition key")
     _refuse_subqueries(parsed, "partition key")
     bound = bind_expression(parsed, table, scope)
     _check_key(table.partition_key, bound, "partition key", nullable_ok)
@@ -417,7 +417,7 @@ def _default_type(
             hint="Give a type or a DEFAULT expression.",
             position=definition.position,
         )
-    refuse_dictionaries(definition.default, f"the default of column {definition.name}")
+    refuse_outside_values(definition.default, f"the default of column {definition.name}")
     shell = Table("", context.database, "", Engine("Null"), tuple(others))
     return bind_expression(definition.default, shell, context.scope(snapshot)).type
 

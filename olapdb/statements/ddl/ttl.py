@@ -32,10 +32,10 @@ from olapdb.model.schema import Table
 from olapdb.plan.expressions import Expression, columns_of, impure_calls, walk
 from olapdb.result import Result
 from olapdb.sql import nodes
-from olapdb.sql.dictionary_functions import refuse_dictionaries
 from olapdb.sql.format import to_sql
 from olapdb.sql.literals import quote_name
 from olapdb.sql.parser import parse_expression
+from olapdb.sql.stored_expressions import refuse_outside_values
 from olapdb.statements.context import StatementContext
 from olapdb.statements.ddl.column_checks import reads_a_table
 from olapdb.statements.dml.partitions import find_partition
@@ -144,7 +144,7 @@ def _check_rule(item: nodes.TtlItem, table: Table, scope: BindScope) -> None:
     if item.action == "RECOMPRESS":
         default_codec_text(item.detail)
     for expression in rule_expressions(item):
-        refuse_dictionaries(expression, "TTL")
+        refuse_outside_values(expression, "TTL")
         if any(isinstance(node, nodes.Subquery | nodes.Query) for node in walk_syntax(expression)):
             raise NotSupportedError(
                 "A subquery in TTL is not supported.",

@@ -128,7 +128,7 @@ def _compare_merged(
         return comparison.compare(aggregate, left, right, added)
     if isinstance(kind, SimpleAggregateFunction) and kind.function.startswith("sum"):
         if kind.function.startswith("sumMap"):
-            return compare_maps(left, right, FLOAT_TOLERANCE)
+            return compare_maps(left, right, FLOAT_TOLERANCE, added)
         is_sum = True
     return compare_columns(left, right, FLOAT_TOLERANCE if is_sum else 0.0, added)
 
@@ -166,11 +166,16 @@ def _rows_of_values(
 
 
 def compare_rows(
-    table: Table, expected: pa.Table, actual: pa.Table, rounded: frozenset[str] = frozenset()
+    table: Table,
+    expected: pa.Table,
+    actual: pa.Table,
+    rounded: frozenset[str] = frozenset(),
+    magnitudes: pa.Table | None = None,
 ) -> Difference:
     """Compare two tables as multisets. A row that `expected` has more often is missing, one that
     `actual` has more often is extra. Two rows are equal too if they differ in the `rounded` columns
-    only, within the tolerance."""
+    only, within the tolerance: of their own magnitude, or of that of what was added up for the expected
+    row. `magnitudes` has it in the same place; it is not used if it has other rows than `expected`."""
     names = [column.name for column in table.stored_columns]
     counts_expected, counts_actual, first = _count_rows(names, expected, actual)
     missing = np.maximum(counts_expected - counts_actual, 0)
@@ -178,7 +183,10 @@ def compare_rows(
     rows = pa.concat_tables([expected, actual])
     if rounded and missing.any() and extra.any():
         columns = dict(zip(names, _groupable(names, expected, actual), strict=True))
-        of_missing, of_extra = _near_rows(columns, rounded, first, missing, extra)
+        if magnitudes is not None and not _are_same_rows(expected, magnitudes, rounded):
+            magnitudes = None
+        both = _BothSides(table, rows, columns, rounded, first, magnitudes)
+        of_missing, of_extra = _near_rows(both, missing, extra)
         np.subtract.at(missing, of_missing, 1)
         np.subtract.at(extra, of_extra, 1)
     keys = [key for key in key_columns(table) if key is not None] or names
@@ -194,25 +202,57 @@ def compare_rows(
     )
 
 
+def _are_same_rows(rows: pa.Table, others: pa.Table, rounded: frozenset[str]) -> bool:
+    """Return whether both tables have the same values in the columns that are not `rounded`, in the same order."""
+    names = [name for name in rows.column_names if name not in rounded]
+    return bool(
+        rows.num_rows == others.num_rows and rows.select(names).equals(others.select(names))
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _BothSides:
+    """The `rows` of both sides, the expected ones first, and their `columns` as they are grouped. `first` has a row of
+    each distinct one, `magnitudes` what was added up for each expected row, if that is known."""
+
+    table: Table
+    rows: pa.Table
+    columns: Mapping[str, pa.ChunkedArray]
+    rounded: frozenset[str]
+    first: np.ndarray
+    magnitudes: pa.Table | None
+
+    def differ(self, missing: np.ndarray, extra: np.ndarray) -> np.ndarray:
+        """Return a mask of the pairs of distinct rows whose rounded columns differ by more than the tolerance."""
+        differs = np.zeros(len(missing), dtype=bool)
+        sides = [from_numpy(self.first[side]) for side in (missing, extra)]
+        for column in self.table.stored_columns:
+            if column.name not in self.rounded:
+                continue
+            values = single_chunk(self.rows.column(column.name))
+            added = None
+            if self.magnitudes is not None:  # of what is missing, the first row is an expected one
+                added = single_chunk(self.magnitudes.column(column.name)).take(sides[0])
+            left, right = (values.take(side) for side in sides)
+            differs |= _compare_merged(column, left, right, added, is_sum=True)[0]
+        return differs
+
+
 def _near_rows(
-    columns: Mapping[str, pa.ChunkedArray],
-    rounded: frozenset[str],
-    first: np.ndarray,
-    missing: np.ndarray,
-    extra: np.ndarray,
+    both: _BothSides, missing: np.ndarray, extra: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return pairs of a missing and an extra row that are equal within the tolerance, as positions
     in `missing` and `extra`; a position occurs once for each pair.
 
-    Rows of equal other columns are sorted by their rounded ones and paired in this order.
-    `columns` are those of all rows; `first` has the row of each position."""
-    owners = [np.repeat(np.arange(len(first)), counts) for counts in (missing, extra)]
+    Rows of equal other columns are sorted by their rounded numbers and paired in this order."""
+    owners = [np.repeat(np.arange(len(both.first)), counts) for counts in (missing, extra)]
     at = np.concatenate(owners)
     is_extra = np.repeat([False, True], [len(owner) for owner in owners])
-    taken = {n: single_chunk(c).take(from_numpy(first[at])) for n, c in columns.items()}
-    numbers = [n for n in taken if n in rounded and pa.types.is_floating(taken[n].type)]
+    here = from_numpy(both.first[at])
+    taken = {name: single_chunk(column).take(here) for name, column in both.columns.items()}
+    numbers = [n for n in taken if n in both.rounded and pa.types.is_floating(taken[n].type)]
     group = np.zeros(len(at), dtype=np.int64)
-    for name in taken.keys() - set(numbers):
+    for name in taken.keys() - both.rounded:
         codes = taken[name].dictionary_encode("encode").indices.to_numpy(zero_copy_only=False)
         _, group = np.unique(np.stack([group, codes]), axis=1, return_inverse=True)
         group = group.reshape(-1)
@@ -224,12 +264,9 @@ def _near_rows(
         place[side] = np.arange(len(side)) - starts
     label = group * (len(at) + 1) + place
     _, left, right = np.intersect1d(label[~is_extra], label[is_extra], return_indices=True)
-    right = right + len(owners[0])
-    differs = np.zeros(len(left), dtype=bool)
-    for name in numbers:
-        of_missing, of_extra = (taken[name].take(from_numpy(side)) for side in (left, right))
-        differs |= compare_columns(of_missing, of_extra, FLOAT_TOLERANCE)[0]
-    return at[left[~differs]], at[right[~differs]]
+    of_missing, of_extra = at[left], at[right + len(owners[0])]
+    near = ~both.differ(of_missing, of_extra)
+    return of_missing[near], of_extra[near]
 
 
 # --- matching ------------------------------------------------------------------------------------

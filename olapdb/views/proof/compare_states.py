@@ -73,12 +73,12 @@ class StateComparison:
             case DistinctCombinator():
                 return compare_columns(left, right)
             case ForEach(inner=inner) | Resample(inner=inner):
-                return compare_lists(left, right, partial(self.compare, inner))
+                return compare_lists(left, right, partial(self.compare, inner), added)
             case MapValues(inner=inner):
-                return compare_lists(left, right, partial(self._compare_entries, inner))
+                return compare_lists(left, right, partial(self._compare_entries, inner), added)
             case MappedArrays(inner=inner, others=others):
                 of_lists = [None, inner, *others]
-                return self._compare_fields(of_lists, left, right, None, in_lists=True)
+                return self._compare_fields(of_lists, left, right, added, in_lists=True)
             case TupleElements(inners=inners):
                 return self._compare_fields(inners, left, right, added)
             case MeanTest(moments=moments):
@@ -125,22 +125,23 @@ class StateComparison:
         differs, largest = np.zeros(len(left), dtype=bool), 0.0
         for at, aggregate in enumerate(aggregates):
             fields = pc.struct_field(left, at), pc.struct_field(right, at)
+            of_added = None if added is None else pc.struct_field(added, at)
             if aggregate is None:
                 field_differs, difference = compare_columns(*fields)
             elif in_lists:
-                field_differs, difference = compare_lists(*fields, partial(self.compare, aggregate))
+                compare = partial(self.compare, aggregate)
+                field_differs, difference = compare_lists(*fields, compare, of_added)
             else:
-                of_added = None if added is None else pc.struct_field(added, at)
                 field_differs, difference = self.compare(aggregate, *fields, of_added)
             differs |= field_differs
             largest = max(largest, difference)
         return differs, largest
 
     def _compare_entries(
-        self, inner: Aggregate, left: pa.Array, right: pa.Array
+        self, inner: Aggregate, left: pa.Array, right: pa.Array, added: pa.Array | None
     ) -> tuple[np.ndarray, float]:
         """Compare entries (key, state) of maps."""
-        return self._compare_fields((None, inner), left, right, None)
+        return self._compare_fields((None, inner), left, right, added)
 
     def _compare_compensated(
         self, left: pa.Array, right: pa.Array, added: pa.Array | None

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from olapdb.types.arrow_values import from_numpy
 
-Compare: TypeAlias = Callable[[pa.Array, pa.Array], tuple[np.ndarray, float]]
-"""Compares two columns of elements; returns what `compare_columns` returns."""
+Compare: TypeAlias = Callable[[pa.Array, pa.Array, pa.Array | None], tuple[np.ndarray, float]]
+"""Compares two columns of elements, with their magnitudes if these are known; returns what `compare_columns` returns."""
 
 
 def compare_columns(
@@ -39,7 +39,9 @@ def compare_columns(
             inner |= field_differs
             largest = max(largest, field_difference)
     elif pa.types.is_list(kind) or pa.types.is_map(kind):
-        inner, largest = compare_lists(left, right, lambda a, b: compare_columns(a, b, tolerance))
+        inner, largest = compare_lists(
+            left, right, lambda a, b, added: compare_columns(a, b, tolerance, added), magnitudes
+        )
     elif pa.types.is_floating(kind):
         inner, largest = _compare_floats(left, right, tolerance, magnitudes)
     elif pa.types.is_null(kind):
@@ -116,17 +118,16 @@ def _compare_exact(left: pa.Array, right: pa.Array) -> tuple[np.ndarray, float]:
 
 
 def compare_lists(
-    left: pa.Array, right: pa.Array, compare_elements: Compare
+    left: pa.Array, right: pa.Array, compare_elements: Compare, magnitudes: pa.Array | None = None
 ) -> tuple[np.ndarray, float]:
     """Compare lists, or maps as lists of entries: first the lengths, then the elements with `compare_elements`.
-    Return what `compare_columns` returns, a NULL list being an empty one."""
+    Return what `compare_columns` returns, a NULL list being an empty one. `magnitudes` are lists too, in which each
+    element has the place of the one whose magnitude it is."""
     if pa.types.is_map(left.type):
         left, right = _as_lists(left), _as_lists(right)
-    lengths = [
-        pc.fill_null(pc.list_value_length(side), 0).to_numpy(zero_copy_only=False)
-        for side in (left, right)
-    ]
-    differs = lengths[0] != lengths[1]
+        magnitudes = None if magnitudes is None else _as_lists(magnitudes)
+    lengths = [_lengths(side) for side in (left, right)]
+    differs: np.ndarray = lengths[0] != lengths[1]
     compared = np.flatnonzero(~differs)
     left_items, right_items = (
         left.take(from_numpy(compared)).flatten(),
@@ -134,21 +135,46 @@ def compare_lists(
     )
     if len(left_items) != len(right_items):  # a NULL list beside an empty one
         return differs, 0.0
-    element_differs, largest = compare_elements(left_items, right_items)
+    added = None if magnitudes is None else _elements_of(magnitudes, compared, lengths[0][compared])
+    element_differs, largest = compare_elements(left_items, right_items, added)
     owners = np.repeat(compared, lengths[0][compared])
     differs[owners[element_differs]] = True
     return differs, largest
 
 
-def compare_maps(left: pa.Array, right: pa.Array, tolerance: float) -> tuple[np.ndarray, float]:
+def _lengths(lists: pa.Array) -> np.ndarray:
+    """Return the lengths of the lists, 0 for NULL."""
+    lengths: np.ndarray = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(
+        zero_copy_only=False
+    )
+    return lengths
+
+
+def _elements_of(lists: pa.Array, rows: np.ndarray, lengths: np.ndarray) -> pa.Array:
+    """Return the elements of the lists of these rows, one after the other; for a list of another length than the
+    given one, as many NULLs as that."""
+    chosen = lists.take(from_numpy(rows))
+    own_lengths = _lengths(chosen)
+    fits = np.repeat(own_lengths == lengths, lengths)
+    starts = np.repeat(np.cumsum(own_lengths) - own_lengths, lengths)
+    within = np.arange(len(fits)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    return chosen.flatten().take(pa.array(np.where(fits, starts + within, 0), mask=~fits))
+
+
+def compare_maps(
+    left: pa.Array, right: pa.Array, tolerance: float, magnitudes: pa.Array | None = None
+) -> tuple[np.ndarray, float]:
     """Compare maps, or tuples of an array of keys and arrays of values: keys exactly, floats among the values within
     the tolerance. Return what `compare_columns` returns."""
     if pa.types.is_map(left.type):
-        return compare_lists(left, right, lambda a, b: compare_maps(a, b, tolerance))
+        return compare_lists(
+            left, right, lambda a, b, added: compare_maps(a, b, tolerance, added), magnitudes
+        )
     differs, largest = compare_columns(pc.struct_field(left, 0), pc.struct_field(right, 0))
     for at in range(1, left.type.num_fields):
         fields = pc.struct_field(left, at), pc.struct_field(right, at)
-        field_differs, difference = compare_columns(*fields, tolerance)
+        added = None if magnitudes is None else pc.struct_field(magnitudes, at)
+        field_differs, difference = compare_columns(*fields, tolerance, added)
         differs |= field_differs
         largest = max(largest, difference)
     return differs, largest

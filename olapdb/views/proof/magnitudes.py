@@ -14,35 +14,86 @@ tolerance of the sum itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from olapdb.bind.syntax import is_not_query, rewrite, walk
-from olapdb.model.schema import MaterializedView, Table
+from olapdb.model.schema import MaterializedView, Table, View
+from olapdb.model.snapshot import Snapshot
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.sql.parser import parse_query
-from olapdb.types import AggregateFunction, DataType, Float, SimpleAggregateFunction, plain
-
-_ADDS = re.compile(
-    r"(sum|avg)(WithOverflow|Kahan)?(If|OrNull|OrDefault|Distinct|State|SimpleState)*"
+from olapdb.types import (
+    AggregateFunction,
+    DataType,
+    Float,
+    SimpleAggregateFunction,
+    any_part,
+    plain,
 )
+
+_COMBINED = r"(?P<combinators>(If|OrNull|OrDefault|Distinct|ArgMin|ArgMax|Array|ForEach|Map|State|SimpleState)*)"
+_ADDS = re.compile(rf"(sum|avg)(WithOverflow|Kahan|Count)?{_COMBINED}")
 """Aggregates that add up their first argument."""
-_MULTIPLIES = re.compile(r"covar(Pop|Samp)(Stable)?(If|OrNull|OrDefault|State)*")
+_MULTIPLIES = re.compile(rf"(covar(Pop|Samp)(Stable)?|avgWeighted){_COMBINED}")
 """Aggregates of their first two arguments, see `moments_scale`."""
+_ADDS_BY_KEY = re.compile(
+    r"(sumMap(WithOverflow)?|sumMappedArrays)(If|OrNull|OrDefault|State|SimpleState)*"
+)
+"""Aggregates that add up arrays of values, by the keys in their first argument."""
+_NESTED = re.compile("Array|ForEach|Map")
+"""Combinators that aggregate the elements of an argument."""
 
 
-def magnitude_view(view: MaterializedView, target: Table) -> MaterializedView | None:
-    """Return the view with the query of magnitudes, None if it gives its target no sums of floats."""
+def magnitude_view(
+    view: MaterializedView,
+    target: Table,
+    snapshot: Snapshot | None = None,
+    only: Collection[str] | None = None,
+) -> MaterializedView | None:
+    """Return the view with the query of magnitudes, None if it gives its target no sums of floats. The plain views
+    that it reads are written out, as they are at the `snapshot`; without one they stay. With `only`, other columns
+    stay as they are."""
     names = {column.name for column in target.stored_columns if _adds_floats(column.type)}
     names &= {column.name for column in view.columns}
+    names &= names if only is None else set(only)
     if not names:
         return None
     query = parse_query(view.query)
+    if snapshot is not None:
+        query = _with_plain_views(query, view.database, snapshot)
     changed = _of_groups(query, names)
     if not _is_grouped(query):
         changed = _of_rows(view, target, changed, names)
     return replace(view, query=to_sql(changed))
+
+
+def _with_plain_views(query: nodes.Query, database: str, snapshot: Snapshot) -> nodes.Query:
+    """Return the query with subqueries in place of the plain views that it names, and of those that these name."""
+
+    def plain_view(of_database: str, name: str) -> View | None:
+        """Return the plain view of this name, None for anything else."""
+        view = snapshot.find(of_database, name)
+        if not isinstance(view, View) or view.merges or view.dictionary or not view.columns:
+            return None
+        return view
+
+    def written_out(node: nodes.Node) -> nodes.Node | None:
+        """Return a subquery for the name of a plain view, whose columns lose the name of the database; None for all
+        else."""
+        if isinstance(node, nodes.Identifier) and len(node.parts) > 2:
+            return replace(node, parts=node.parts[1:]) if plain_view(*node.parts[:2]) else None
+        if not isinstance(node, nodes.TableReference) or node.final or node.sample is not None:
+            return None
+        view = plain_view(node.table.database or database, node.table.name)
+        if view is None:
+            return None
+        inner = _with_plain_views(parse_query(view.query), view.database, snapshot)
+        return nodes.SubqueryRelation(inner, node.alias or view.name)
+
+    changed = rewrite(query, written_out)
+    assert isinstance(changed, nodes.Query)
+    return changed
 
 
 def _adds_floats(data_type: DataType) -> bool:
@@ -51,7 +102,7 @@ def _adds_floats(data_type: DataType) -> bool:
         return any(_adds_floats(argument) for argument in data_type.arguments)
     if isinstance(data_type, SimpleAggregateFunction):
         data_type = data_type.inner
-    return isinstance(plain(data_type), Float)
+    return any_part(plain(data_type), (Float,))
 
 
 def _is_grouped(query: nodes.Query) -> bool:
@@ -183,19 +234,50 @@ def _absolute(node: nodes.Node) -> nodes.Node | None:
             return node
         case nodes.Query():
             return _of_groups(node, set(_output_names(node)))
-        case nodes.Function(name=name, arguments=(first, *others)) if _ADDS.fullmatch(name):
-            return replace(node, arguments=(_abs(first), *others))
-        case nodes.Function(name=name, arguments=(left, right, *others)) if _MULTIPLIES.fullmatch(
-            name
-        ):
-            return replace(node, arguments=(_abs(left), _abs(right), *others))
+        case nodes.Function(name=name, arguments=(first, *others)):
+            arguments = _magnitudes_of(name, first, others)
+            return None if arguments is None else replace(node, arguments=arguments)
         case _:
             return None
 
 
-def _abs(argument: nodes.Expression) -> nodes.Expression:
-    """Return the absolute value of an argument, whose scalar subqueries are changed too."""
-    return nodes.Function("abs", (rewrite(argument, _absolute),))
+def _magnitudes_of(
+    name: str, first: nodes.Expression, others: Sequence[nodes.Expression]
+) -> tuple[nodes.Expression, ...] | None:
+    """Return the arguments of an aggregate with the absolute values of what it adds up, None if it adds up nothing."""
+    if (adds := _ADDS.fullmatch(name)) is not None and not _is_of_arrays(name, first, others):
+        return _abs(first, _NESTED.findall(adds["combinators"])), *others
+    if (multiplies := _MULTIPLIES.fullmatch(name)) is not None and others:
+        levels = _NESTED.findall(multiplies["combinators"])
+        return _abs(first, levels), _abs(others[0], levels), *others[1:]
+    if _ADDS_BY_KEY.fullmatch(name) is None:
+        return None
+    if isinstance(first, nodes.TupleLiteral):
+        keys, *values = first.elements
+        sizes = [_abs(value, ["Array"]) for value in values]
+        return replace(first, elements=(keys, *sizes)), *others
+    count = len(others) - name.count("If")
+    return first, *(_abs(value, ["Array"]) for value in others[:count]), *others[count:]
+
+
+def _is_of_arrays(name: str, first: nodes.Expression, others: Sequence[nodes.Expression]) -> bool:
+    """Return whether the aggregate is a sumMap of an array of keys and arrays of values, not of maps."""
+    is_tuple = isinstance(first, nodes.TupleLiteral)
+    return name.startswith("sumMap") and (is_tuple or len(others) > name.count("If"))
+
+
+def _abs(argument: nodes.Expression, levels: Sequence[str] = ()) -> nodes.Expression:
+    """Return the absolute value of an argument, whose scalar subqueries are changed too. `levels` are the combinators,
+    innermost first, whose elements it has: the values of its arrays, or of its maps."""
+    changed = rewrite(argument, _absolute)
+    if not levels:
+        return nodes.Function("abs", (changed,))
+    key, value = (f"__{name}_{len(levels)}" for name in ("key", "value"))
+    size = _abs(nodes.Identifier((value,)), levels[:-1])
+    if levels[-1] != "Map":
+        return nodes.Function("arrayMap", (nodes.Lambda((value,), size), changed))
+    entry = nodes.TupleLiteral((nodes.Identifier((key,)), size))
+    return nodes.Function("mapApply", (nodes.Lambda((key, value), entry), changed))
 
 
 def _of_rows(
@@ -207,8 +289,10 @@ def _of_rows(
     columns: list[nodes.Expression] = []
     for column in view.columns:
         value: nodes.Expression = nodes.Identifier((column.name,))
-        is_state = isinstance(column.type, AggregateFunction)
-        if column.name in names - keys and _adds_floats(column.type) and not is_state:
+        kind = (
+            column.type.inner if isinstance(column.type, SimpleAggregateFunction) else column.type
+        )
+        if column.name in names - keys and isinstance(plain(kind), Float):
             value = nodes.Function("abs", (value,))
         columns.append(nodes.Alias(value, column.name))
     return nodes.Select(columns=tuple(columns), source=nodes.SubqueryRelation(query))

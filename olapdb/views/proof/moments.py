@@ -114,13 +114,15 @@ def _of_covariance(
     fields: Sequence[np.ndarray], added: Sequence[np.ndarray] | None, tolerance: float
 ) -> list[np.ndarray]:
     """Return the scale of a count, two means and the sum of products, whose deviations are not in the state: of the
-    means of the absolute values, `added`, or of the means themselves."""
+    means and products of the absolute values, `added`, or of the means themselves."""
     count, left, right, products = fields
     sizes = [np.abs(left), np.abs(right)]
     if added is not None:
         sizes = [np.fmax(size, mean) for size, mean in zip(sizes, added[1:3], strict=True)]
     errors = [size * ROUNDING for size in sizes]
     moved = count * (errors[0] * sizes[1] + errors[1] * sizes[0])
+    if added is not None:  # two rows far out may cancel whose products are most of the sum
+        moved = moved + ROUNDING * np.abs(added[3])
     return [
         np.zeros_like(count),
         *(error / tolerance for error in errors),

@@ -13,6 +13,7 @@ from functools import cached_property
 import pyarrow as pa
 
 from olapdb.engine.combine import combine
+from olapdb.errors import ProgrammingError
 from olapdb.ingest.block_parts import layout_of
 from olapdb.ingest.read_parts import read_rows
 from olapdb.ingest.trigger import TriggerContext
@@ -196,7 +197,11 @@ class Recomputation:
         differ, sums of floats are compared by the magnitude of what was added."""
         target, keys = self.target, key_columns(self.target)
         if not target.engine.combines or None in keys:
-            return compare_rows(target, expected, actual, self._rounded)
+            difference = compare_rows(target, expected, actual, self._rounded)
+            if difference.equal or not self._rounded or partition not in self._magnitudes:
+                return difference
+            magnitudes = self._magnitudes[partition]
+            return compare_rows(target, expected, actual, self._rounded, magnitudes)
         if expected.equals(actual):  # both in the order of the keys, each key once
             return Difference(keys_compared=expected.num_rows)
         names = [key for key in keys if key is not None]
@@ -219,17 +224,21 @@ class Recomputation:
         """Return the magnitudes of what the views add up, by partition, as rows of the target; {}
         where it has no sums of floats, or where the magnitudes cannot be computed."""
         target = self.target
+        only = None if target.engine.combines else self._rounded
         writers = [
             changed
             for view in peers(self.view, self.snapshot)
-            if (changed := magnitude_view(view, target)) is not None
+            if (changed := magnitude_view(view, target, self.snapshot, only)) is not None
         ]
         if not writers:
             return {}
         of_magnitudes = replace(self, snapshot=OverlaySnapshot.of(self.snapshot, *writers))
         rows: list[pa.Table] = []
         # Not by `job.run`, whose chunks are on record: these are no chunks of the comparison.
-        tasks, _ = of_magnitudes._tasks()
+        try:
+            tasks, _ = of_magnitudes._tasks()
+        except ProgrammingError:  # a query of magnitudes that cannot be bound
+            return {}
         for outcome in self.job.executor.run(tasks, self.job.record.stop_requested):
             if isinstance(outcome, FailedChunk):
                 return {}

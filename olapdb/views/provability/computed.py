@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import chain
 
 from olapdb.engine.combine import summed_columns
 from olapdb.engine.expiry import rule_expressions, ttl_rules
@@ -22,7 +23,13 @@ from olapdb.records import dataclass
 from olapdb.sql.format import to_sql
 from olapdb.types import AggregateFunction, SimpleAggregateFunction, has_floats
 from olapdb.views.provability.expressions import bound_default, calls_text, volatile_names
-from olapdb.views.provability.judgement import JudgedItem, provable_item, refused, unproven_item
+from olapdb.views.provability.judgement import (
+    JudgedItem,
+    allowed,
+    provable_item,
+    refused,
+    unproven_item,
+)
 from olapdb.views.provability.parts import BoundDefinition
 from olapdb.views.provability.rounding import rounded_outputs, rounding_problem
 
@@ -49,9 +56,9 @@ def computed_items(parts: BoundDefinition) -> Iterator[JudgedItem]:
     yield from computed.constraints()
     yield from computed.values_that_expire()
     yield from computed.rounded_values()
-    if parts.target.engine.merges_values:
-        yield from computed.partitions()
-        yield from computed.retention()
+    if parts.target.engine.merges_states:
+        items = chain(computed.partitions(), computed.retention())
+        yield from map(allowed, items) if parts.target.engine.keeps_last_values else items
 
 
 def keeps_equal_values(layout: TableLayout, column: Column, *, grouped: bool) -> bool:
@@ -142,7 +149,9 @@ class _Computed:
             expression = self.defaults.get(column.name)
             if expression is None:
                 continue  # the default of its type, which merges keep: 0, '', an empty state
-            yield self._column(column, expression)
+            item = self._column(column, expression)
+            keeps_last = self.parts.target.engine.keeps_last_values
+            yield allowed(item) if keeps_last else item
 
     def _column(self, column: Column, expression: Expression) -> JudgedItem:
         """Return the item of a column that the target computes by `expression`."""
@@ -157,9 +166,10 @@ class _Computed:
                 f"Give {column.name} in the query, from a column of the source.",
             )
         outside = self._outside_key(expression)
-        if not self.parts.target.engine.merges_values:
-            if outside and self.grouped and self.parts.merges:
-                return self._refused_column(column, outside)
+        if not self.parts.target.engine.merges_states:
+            if outside and self.parts.merges:
+                item = self._refused_column(column, outside)
+                return item if self.grouped else allowed(item)
             return provable_item(name, f"Its {kind} is a function of its row.")
         if keeps_equal_values(self.parts.layout, column, grouped=self.grouped):
             if outside:

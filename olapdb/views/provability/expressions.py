@@ -45,6 +45,7 @@ def expression_items(parts: BoundDefinition) -> Iterator[JudgedItem]:
     """Yield items about the functions and columns that the query reads in any clause."""
     problems = [
         *_volatile(parts),
+        *_momentary(parts),
         *_unknown_kinds(parts),
         *_part_dependent_columns(parts),
         *_late_defaults(parts),
@@ -91,6 +92,16 @@ def _volatile(parts: BoundDefinition) -> Iterator[JudgedItem]:
             "expressions",
             f"{calls_text(names)} gives another value when the rows are recomputed.",
             "Store the time in a column of the source (DEFAULT now()) and read that.",
+        )
+
+
+def _momentary(parts: BoundDefinition) -> Iterator[JudgedItem]:
+    """Yield an item if an ALIAS column that the query reads has a setting in it that views do not keep."""
+    if parts.plan.momentary:
+        yield unproven_item(
+            "expressions",
+            f"It reads {parts.plan.momentary}: a recomputation may give another value.",
+            "Write the value into the ALIAS.",
         )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from olapdb.records import dataclass
 
 
@@ -51,6 +53,11 @@ def unproven_item(name: str, because: str, fix: str = "") -> JudgedItem:
 def refused(name: str, because: str, fix: str) -> JudgedItem:
     """Return the item of a part for which CREATE refuses the view."""
     return JudgedItem(name, False, because, fix, refused=True)
+
+
+def allowed(item: JudgedItem) -> JudgedItem:
+    """Return the item, which leaves the view unproven where it would be refused."""
+    return replace(item, refused=False)
 
 
 def refused_if_merging(merges: bool, name: str, because: str, fix: str) -> JudgedItem:

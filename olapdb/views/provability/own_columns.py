@@ -12,9 +12,10 @@ from olapdb.dml.column_reinterpretation import default_by_ids, names_in_default
 from olapdb.engine.layout import TableLayout
 from olapdb.lineage.type_change import same_result
 from olapdb.model.schema import Column, Table
-from olapdb.plan.expressions import Constant
+from olapdb.plan.expressions import Constant, columns_of, walk
+from olapdb.types import has_floats
 from olapdb.views.provability.computed import keeps_equal_values
-from olapdb.views.provability.expressions import bound_default
+from olapdb.views.provability.expressions import bound_default, volatile_names
 from olapdb.views.provability.parts import BoundDefinition
 
 
@@ -58,26 +59,54 @@ def added_keys(before: Table, after: Table, kept: Collection[int]) -> tuple[int,
     )
 
 
-def constant_added_keys(parts: BoundDefinition) -> set[str]:
-    """Return the names of the added keys that have one value in all rows of the view: the query does not give
-    them, and their default is a constant. An ALTER of such a default makes the rows stale
-    (`fills_otherwise`)."""
+def decided_added_keys(parts: BoundDefinition) -> set[str]:
+    """Return the names of the added keys that have one value in all rows of a group: the query does not give
+    them, and their default is a constant, or is computed from the keys that the query gives. An ALTER of such a
+    default makes the rows stale (`fills_otherwise`)."""
     return {
-        column.name
+        column.name for column in _added_keys_not_given(parts) if _is_decided_by_keys(parts, column)
+    }
+
+
+def undecided_added_key(parts: BoundDefinition) -> Column | None:
+    """Return an added key that the query does not give and whose default may differ between rows of one group, None
+    if there is none."""
+    return next(
+        (
+            column
+            for column in _added_keys_not_given(parts)
+            if not _is_decided_by_keys(parts, column)
+        ),
+        None,
+    )
+
+
+def _added_keys_not_given(parts: BoundDefinition) -> list[Column]:
+    """Return the added keys of ORDER BY that the query does not give."""
+    return [
+        column
         for column in parts.target.stored_columns
         if column.id in parts.added_keys
         and column.name in parts.order
         and column.name not in parts.plan.names
-        and _has_constant_default(parts, column)
-    }
+    ]
 
 
-def _has_constant_default(parts: BoundDefinition, column: Column) -> bool:
-    """Return whether a row that lacks the column always gets the same value."""
+def _is_decided_by_keys(parts: BoundDefinition, column: Column) -> bool:
+    """Return whether rows of one group that lack the column always get the same value. Of the floats 0 and -0, which
+    are one key, a default may make two values."""
     if not column.default:
         return True
     default = bound_default(parts.target, column.default, parts.snapshot, parts.environment)
-    return isinstance(default, Constant)
+    if volatile_names(walk(default)):
+        return False
+    given = set(parts.plan.names) & set(parts.order)
+    return all(
+        name in given
+        and (key := parts.target.column(name)) is not None
+        and not has_floats(key.type)
+        for name in columns_of(default)
+    )
 
 
 def _filled_columns(table: Table, given: Collection[int]) -> list[Column]:
@@ -98,7 +127,7 @@ def _filled_columns(table: Table, given: Collection[int]) -> list[Column]:
 def _combines_on_merge(now: BoundDefinition, column: Column) -> bool:
     """Return whether merges combine values of the added column, so that its value depends on how
     many rows were merged."""
-    if not column.stored or not column.default or not now.target.engine.merges_values:
+    if not column.stored or not column.default or not now.target.engine.merges_states:
         return False
     if keeps_equal_values(TableLayout(now.target), column, grouped=False):
         return False

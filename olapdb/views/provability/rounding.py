@@ -340,7 +340,7 @@ class _SignsOfZero(_Rounding):
 
 def merged_floats(table: Table) -> frozenset[str]:
     """Return the columns of the table in which merges add up floats."""
-    if not table.engine.merges_values:
+    if not table.engine.merges_states:
         return frozenset()
     summed = {column.name for column in summed_columns(TableLayout(table))}
     return frozenset(

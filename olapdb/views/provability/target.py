@@ -35,9 +35,15 @@ from olapdb.types import (
 )
 from olapdb.views.definition.column_conversion import conversion
 from olapdb.views.definition.query_shape import QueryShape, TargetColumn, constants_of
-from olapdb.views.provability.judgement import JudgedItem, provable_item, refused, unproven_item
+from olapdb.views.provability.judgement import (
+    JudgedItem,
+    allowed,
+    provable_item,
+    refused,
+    unproven_item,
+)
 from olapdb.views.provability.merging import is_ordered
-from olapdb.views.provability.own_columns import constant_added_keys
+from olapdb.views.provability.own_columns import decided_added_keys, undecided_added_key
 from olapdb.views.provability.parts import BoundDefinition
 
 _ENGINES = (
@@ -51,6 +57,7 @@ _ENGINES = (
     "SummingMergeTree",
     "AggregatingMergeTree",
     "ReplacingMergeTree",
+    "CoalescingMergeTree",
     "CollapsingMergeTree",
     "VersionedCollapsingMergeTree",
 )
@@ -73,7 +80,8 @@ def target_items(
             f"target {parts.target_name}", f"{engine.name} is not known to merge rows."
         )
     elif shape.aggregate is None:
-        yield from _row_items(parts, shape)
+        items = _row_items(parts, shape)
+        yield from map(allowed, items) if engine.keeps_last_values else items
     elif not parts.merges:
         yield unproven_item(
             f"target {parts.target_name}",
@@ -81,13 +89,16 @@ def target_items(
             " joins.",
             "Use a SummingMergeTree or an AggregatingMergeTree ordered by the GROUP BY.",
         )
+    elif engine.keeps_last_values:
+        # That the last block's value is kept is what this engine is for, so it is not refused.
+        yield from map(allowed, _grouped_items(parts, branch, shape))
     else:
         yield from _grouped_items(parts, branch, shape)
 
 
 def merge_function(parts: BoundDefinition, column: Column) -> str:
     """Return the function by which the target merges the column; "" if merges keep one value."""
-    if not parts.target.engine.merges_values:
+    if not parts.target.engine.merges_states:
         return ""
     if isinstance(column.type, SimpleAggregateFunction):
         return column.type.function
@@ -97,6 +108,14 @@ def merge_function(parts: BoundDefinition, column: Column) -> str:
         if column.name in summed or (not summed and numeric):
             return "sum"
     return ""
+
+
+def _merges_column(parts: BoundDefinition, column: Column) -> bool:
+    """Return whether merges of the target join values of the column: not where they keep the value, or all of the row,
+    of one of several rows."""
+    is_merged_type = isinstance(column.type, AggregateFunction | SimpleAggregateFunction)
+    engine = parts.target.engine
+    return engine.merges_values or (engine.merges_states and is_merged_type)
 
 
 # --- row by row -----------------------------------------------------------------------------------
@@ -113,10 +132,11 @@ def _row_items(parts: BoundDefinition, shape: QueryShape) -> Iterator[JudgedItem
         column = parts.target.column(output.name)
         if column is None or not column.stored or column.name in order:
             continue
-        if not parts.target.engine.merges_values:
+        if not _merges_column(parts, column):
+            kept = "value" if parts.target.engine.keeps_last_values else "row"
             yield unproven_item(
                 name,
-                f"{parts.target.engine.name} keeps one row of several by their order.",
+                f"{parts.target.engine.name} keeps one {kept} of several by the order of rows.",
                 "Use a MergeTree target and read the newest row in the query that reads.",
             )
             return
@@ -153,7 +173,7 @@ def _grouped_items(
     """Yield items about the columns of a query with GROUP BY, whose target merges rows."""
     # What is the same in every row is one more column of each group, grouped by or not.
     constants = {name for name, _ in constants_of(branch) if name in parts.order}
-    constants |= constant_added_keys(parts)
+    constants |= decided_added_keys(parts)
     yield _keys(parts, shape, constants)
     for output in shape.outputs:
         column = parts.target.column(output.name)
@@ -180,6 +200,15 @@ def _keys(parts: BoundDefinition, shape: QueryShape, constants: set[str]) -> Jud
         return provable_item(
             "GROUP BY", f"Merges join the groups of blocks by ORDER BY ({by_order})."
         )
+    added = undecided_added_key(parts)
+    if added is not None:
+        given = ", ".join(name for name in parts.order if name in keys) or "tuple()"
+        return refused(
+            "GROUP BY",
+            f"{added.name} is a key of {parts.target_name} that it does not give, and rows of one group may"
+            f" get several values by its {added.default_kind}, {added.default}.",
+            f"Give it a constant DEFAULT, or one that is computed from ({given}).",
+        )
     by_group = ", ".join(sorted(keys)) + (" and more" if missing_keys else "")
     return refused(
         "GROUP BY",
@@ -202,7 +231,7 @@ def _aggregate_item(
             "Store the aggregates themselves and compute when reading.",
         )
     ordered = call.aggregate.merge_class == "ordered"
-    if isinstance(column.type, AggregateFunction) and parts.target.engine.merges_values:
+    if isinstance(column.type, AggregateFunction) and parts.target.engine.merges_states:
         if ordered:
             return _order_refusal(name, call.name, column)
         return provable_item(name, f"States of {call.name} merge to the state of all rows.")
@@ -210,7 +239,8 @@ def _aggregate_item(
     function = call.aggregate
     finished = f"{call.name}(…)"
     if not function.additive or function.merge_function != merged_by:
-        treatment = f"merges it by {merged_by}" if merged_by else "keeps an arbitrary row's value"
+        kept = "the last block's" if parts.target.engine.keeps_last_values else "an arbitrary row's"
+        treatment = f"merges it by {merged_by}" if merged_by else f"keeps {kept} value"
         return refused(
             name,
             f"column {column.name} is a finished {finished}, but {parts.target_name} {treatment}.",

@@ -151,6 +151,31 @@ def test_what_is_stored_cannot_read_them(connection: olapdb.Connection, statemen
     connection.execute(statement)
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT a FROM own",
+        "SELECT a FROM t WHERE a IN own",
+        "SELECT a FROM t WHERE a = (SELECT max(a) FROM own)",
+    ],
+)
+def test_the_new_version_of_a_view_cannot_read_them(
+    connection: olapdb.Connection, query: str
+) -> None:
+    for name in ("t", "own"):
+        connection.execute(f"CREATE TABLE {name} (a Int8) ENGINE = MergeTree ORDER BY a")
+    connection.execute(
+        "CREATE MATERIALIZED VIEW v ENGINE = MergeTree ORDER BY a AS SELECT a FROM t WHERE a > 0"
+    )
+    connection.execute("CREATE TEMPORARY TABLE own (a Int8)")
+    for statement in (f"SYSTEM REBUILD VIEW v AS {query}", f"ALTER TABLE v MODIFY QUERY {query}"):
+        with pytest.raises(NotSupportedError, match="own, a temporary table of this session"):
+            connection.execute(statement)
+    if query.startswith("SELECT a FROM t"):
+        stored = query.replace(" own", " default.own")
+        connection.execute(f"SYSTEM REBUILD VIEW v AS {stored}")
+
+
 def test_they_are_no_target_of_a_view(connection: olapdb.Connection) -> None:
     connection.execute("CREATE TABLE t (a Int8) ENGINE = MergeTree ORDER BY a")
     connection.execute("CREATE TEMPORARY TABLE own (a Int8)")

@@ -94,6 +94,79 @@ def test_a_dimension_that_cancels_is_equal_in_any_order() -> None:
     assert verdict == "proven"
 
 
+@pytest.mark.parametrize(
+    ("call", "arguments", "types"),
+    [
+        ("sumForEach", "[x, 1]", "Array(Float64)"),
+        ("avgForEachArray", "[[x]]", "Array(Array(Float64))"),
+        ("sumMap", "map(k, x)", "Map(Int64, Float64)"),
+        ("avgMap", "map(k, x)", "Map(Int64, Float64)"),
+        ("sumMap", "[k], [x]", "Array(Int64), Array(Float64)"),
+        ("sumMap", "([k], [x])", "Tuple(Array(Int64), Array(Float64))"),
+        ("sumMapIf", "[k], [x], z < 9", "Array(Int64), Array(Float64), UInt8"),
+        ("sumArray", "[x]", "Array(Float64)"),
+        ("sumArgMax", "x, 1", "Float64, UInt8"),
+        ("sumCount", "x", "Float64"),
+        ("avgWeighted", "x, x + 1", "Float64, Float64"),
+    ],
+)
+def test_sums_of_elements_that_cancel_are_equal_in_any_order(
+    call: str, arguments: str, types: str
+) -> None:
+    verdict = verdict_after(
+        f"CREATE TABLE t (k Int64, a AggregateFunction({call}, {types})) ENGINE = AggregatingMergeTree"
+        " ORDER BY k",
+        f"CREATE MATERIALIZED VIEW v TO t AS SELECT k, {call}State({arguments}) AS a FROM s GROUP BY k",
+        *OTHER_ORDER,
+        "INSERT INTO s VALUES (4, 1, 3)",
+    )
+    assert verdict == "proven"
+
+
+@pytest.mark.parametrize("engine", ["MergeTree ORDER BY k", "Memory"])
+@pytest.mark.parametrize(
+    ("kind", "query"),
+    [
+        ("Float64", "SELECT k, f AS r FROM s JOIN totals USING k"),
+        ("Float64", "SELECT k, default.more.g * 2 AS r FROM s JOIN default.more USING k"),
+        ("Float64", "SELECT k, t.f AS r FROM s JOIN totals AS t USING k"),
+        ("Float64", "SELECT k, (SELECT sum(f) FROM totals) AS r FROM s"),
+        (
+            "AggregateFunction(avg, Float64)",
+            "SELECT k, r FROM s JOIN (SELECT k, avgState(f) AS r FROM d GROUP BY k) AS q USING k",
+        ),
+    ],
+)
+def test_a_plain_target_of_sums_that_cancel_is_proven(kind: str, query: str, engine: str) -> None:
+    verdict = verdict_after(
+        "CREATE TABLE d (z UInt8, k Int64, f Float64) ENGINE = MergeTree ORDER BY z",
+        *(
+            f"INSERT INTO d VALUES ({z}, 1, {f}), (9, 2, 7)"
+            for z, f in ((1, 1e16), (3, -1e16), (2, 1))
+        ),
+        "CREATE VIEW totals AS SELECT k, sum(f) AS f FROM d GROUP BY k",
+        "CREATE VIEW more AS SELECT k, f + 1 AS g FROM totals",
+        f"CREATE TABLE t (k Int64, r {kind}) ENGINE = {engine}",
+        f"CREATE MATERIALIZED VIEW v TO t AS {query}",
+        "INSERT INTO s VALUES (1, 1, 0), (1, 1, 0), (1, 2, 5)",
+        "OPTIMIZE TABLE d FINAL",
+    )
+    assert verdict == "proven"
+
+
+def test_a_row_of_a_plain_target_is_compared_by_its_own_magnitude() -> None:
+    """Only what was added up for the same row widens the tolerance."""
+    with olapdb.connect() as connection:
+        table = table_of(connection, "(k Int64, a Float64) ENGINE = MergeTree ORDER BY k")
+    due = pa.table({"k": [1, 2], "a": [0.0, 0.0]})
+    rows = pa.table({"k": [1, 2], "a": [1.0, 1.0]})
+    added = pa.table({"k": [1, 2], "a": [2e16, 3.0]})
+    difference = compare_rows(table, due, rows, frozenset("a"), added)
+    assert (difference.missing, difference.extra) == (1, 1)
+    others = pa.table({"k": [1, 3], "a": [2e16, 2e16]})
+    assert compare_rows(table, due, rows, frozenset("a"), others).missing == 2
+
+
 def test_a_variance_of_sums_is_unproven() -> None:
     verdict = verdict_after(
         "CREATE TABLE d (z UInt8, f Float64) ENGINE = SummingMergeTree ORDER BY z",
@@ -209,6 +282,28 @@ def test_what_stands_beside_sums_is_exact(call: str) -> None:
         f" SELECT k, {call} AS a FROM s GROUP BY k"
     )
     assert verdict_after(view, *NEARBY) == "stale"
+
+
+@pytest.mark.parametrize("call", ["covarPop", "covarSampStable", "corr"])
+def test_products_of_rows_far_out_may_cancel(call: str) -> None:
+    """The two largest products cancel, and are far greater than rows times means."""
+    view = (
+        "CREATE MATERIALIZED VIEW v ENGINE = AggregatingMergeTree ORDER BY k AS"
+        f" SELECT k, {call}State(x, y) AS a FROM p GROUP BY k"
+    )
+    near = "sin(number) FROM numbers(5000)"
+    statements = (
+        "CREATE TABLE p (z UInt32, k Int64, x Float64, y Float64) ENGINE = MergeTree ORDER BY z",
+        view,
+        "INSERT INTO p VALUES (5, 1, 1e10, 1e10)",
+        f"INSERT INTO p SELECT cityHash64(number) % 100000, 1, cos(number), {near}",
+        "INSERT INTO p VALUES (50000, 1, 1e10, -1e10)",
+        f"INSERT INTO p SELECT cityHash64(number, 1) % 100000, 1, 2 * cos(number), {near}",
+        "INSERT INTO p VALUES (70000, 1, -2e10, 1)",
+        "OPTIMIZE TABLE p FINAL",
+    )
+    assert verdict_after(*statements) == "proven"
+    assert verdict_after(*statements, "ALTER TABLE p UPDATE y = -y WHERE z = 5") == "stale"
 
 
 @pytest.mark.parametrize("kind", ["Tuple(Array(Float64), Array(Float64))", "Map(Float64, Float64)"])
