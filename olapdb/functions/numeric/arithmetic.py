@@ -73,24 +73,25 @@ def _binary_rule(operation: str) -> Callable[..., DataType]:
 
 
 def _modulo_rule(operation: str) -> Callable[..., DataType]:
-    """Return the type rule of modulo. A Time in front of an integer or Bool gives the divisor's type, in front of a
-    float Float64; other operands follow the rule of `operation`."""
+    """Return the type rule of modulo. A Date, DateTime or Time in front of an integer or Bool gives the divisor's type,
+    in front of a float Float64; other operands follow the rule of `operation`."""
     rule = _binary_rule(operation)
 
-    def of_seconds(
+    def of_times(
         name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
     ) -> DataType:
         """Return the result's type, as `_modulo_rule` says; raise IllegalTypeOfArgument unless both are numbers or a
-        Time leads."""
-        if isinstance(types[0], Time) and isinstance(types[1], Integer | Boolean):
+        Date, DateTime or Time leads."""
+        counted = isinstance(types[0], Date | DateTime | Time)
+        if counted and isinstance(types[1], Integer | Boolean):
             return as_number(types[1])
         return (
             FLOAT64
-            if isinstance(types[0], Time) and isinstance(types[1], Float)
+            if counted and isinstance(types[1], Float)
             else rule(name, types, arguments)
         )
 
-    return of_seconds
+    return of_times
 
 
 def _decimal_type(name: str, operation: str, left: DataType, right: DataType) -> DataType:
