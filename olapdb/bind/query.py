@@ -234,7 +234,9 @@ def _cut(bound: BoundQuery, settings: Sequence[sql.Setting]) -> BoundQuery:
     count, offset = own.integer("limit"), own.integer("offset")
     if not count and not offset:
         return bound
-    return replace(bound, node=plan.Limit(bound.node, min(count, ROWS_MAX) or None, min(offset, ROWS_MAX)))
+    return replace(
+        bound, node=plan.Limit(bound.node, min(count, ROWS_MAX) or None, min(offset, ROWS_MAX))
+    )
 
 
 def _with_settings(query: sql.Query, context: BindContext) -> BindContext:

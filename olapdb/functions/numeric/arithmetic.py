@@ -77,19 +77,13 @@ def _modulo_rule(operation: str) -> Callable[..., DataType]:
     in front of a float Float64; other operands follow the rule of `operation`."""
     rule = _binary_rule(operation)
 
-    def of_times(
-        name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
-    ) -> DataType:
+    def of_times(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
         """Return the result's type, as `_modulo_rule` says; raise IllegalTypeOfArgument unless both are numbers or a
         Date, DateTime or Time leads."""
         counted = isinstance(types[0], Date | DateTime | Time)
         if counted and isinstance(types[1], Integer | Boolean):
             return as_number(types[1])
-        return (
-            FLOAT64
-            if counted and isinstance(types[1], Float)
-            else rule(name, types, arguments)
-        )
+        return FLOAT64 if counted and isinstance(types[1], Float) else rule(name, types, arguments)
 
     return of_times
 
