@@ -52,6 +52,7 @@ from olapdb.types import (
     SimpleAggregateFunction,
     String,
     Tuple,
+    WideNumber,
     any_part,
     has_floats,
     has_types_by_row,
@@ -134,9 +135,7 @@ def _has_nan(call: Call, zone: str) -> bool:
 def _skips_hours(call: Call, zone: str) -> bool:
     """Return whether the result is a time in another zone than UTC, since its clocks may skip an
     hour. `zone` is that of a type without a zone."""
-    result = plain(call.type)
-    own = result.zone if isinstance(result, DateTime | DateTime64) else "UTC"
-    return (own or zone) not in ("UTC", "Etc/UTC")
+    return (getattr(plain(call.type), "zone", "UTC") or zone) not in ("UTC", "Etc/UTC")
 
 
 def _moves_by_days(call: Call, zone: str) -> bool:
@@ -148,9 +147,19 @@ def _moves_by_days(call: Call, zone: str) -> bool:
 
 def _counts_seconds(call: Call, zone: str) -> bool:
     """Return whether the result is a time in a zone whose clocks were off UTC by seconds after 1970."""
-    result = plain(call.type)
-    own = result.zone if isinstance(result, DateTime | DateTime64) else "UTC"
-    return calendar.counts_seconds(own or zone)
+    return calendar.counts_seconds(getattr(plain(call.type), "zone", "UTC") or zone)
+
+
+def _rounds_to_fewer_digits(call: Call, zone: str) -> bool:
+    """Return whether the call rounds a DateTime64 from an origin to a unit with fewer digits than the time."""
+    given, made = (getattr(plain(e.type), "precision", 0) for e in (call.arguments[0], call))
+    return len(call.arguments) > 2 and made < given
+
+
+def _makes_wide_integers(call: Call, zone: str) -> bool:
+    """Return whether the call makes wide integers of Decimals."""
+    has_decimals = any("Decimal" in argument.type.name for argument in call.arguments)
+    return has_decimals and any_part(call.type, (WideNumber,))
 
 
 _MINUTES = tuple(f"toStartOf{unit}" for unit in ("Minute", "FiveMinute", "FiveMinutes"))
@@ -203,6 +212,9 @@ _CHANGED: tuple[tuple[int, Concerns, tuple[str, ...]], ...] = (
     (10, _mixes_bools, ("arrayPushBack", "arrayResize")),
     (11, _any, ("extractAllGroupsVertical", "extractAllGroupsHorizontal")),
     (11, _of_types(Date32, DateTime64), ("toStartOfISOYear",)),
+    (11, _any, ("exp10", "convertCharset", "minSampleSizeContinuous")),
+    (11, _rounds_to_fewer_digits, ("toStartOfInterval",)),
+    (11, _makes_wide_integers, ("intDiv", "intDivOrZero", "tupleIntDivByNumber")),
     (11, _has_nan, ("equals", "notEquals", "less", "greater", "lessOrEquals", "greaterOrEquals")),
 )
 """(rules since which a function has other answers, for which calls, functions)."""
