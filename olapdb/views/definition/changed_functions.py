@@ -162,6 +162,11 @@ def _makes_wide_integers(call: Call, zone: str) -> bool:
     return has_decimals and any_part(call.type, (WideNumber,))
 
 
+def _counts_to_64_bits(call: Call, zone: str) -> bool:
+    """Return whether the call makes a series of integers from one bound to another, with a UInt64 among them."""
+    return len(call.arguments) > 1 and any("UInt64" in a.type.name for a in call.arguments)
+
+
 _MINUTES = tuple(f"toStartOf{unit}" for unit in ("Minute", "FiveMinute", "FiveMinutes"))
 _MINUTES += ("toStartOfTenMinutes", "toStartOfFifteenMinutes")
 _RELATIVE = ("Week", "Day", "Hour", "Minute", "Second")
@@ -173,16 +178,12 @@ _PARSING = tuple(
     for suffix in ("", "OrNull", "OrZero")
 )
 _CHANGED: tuple[tuple[int, Concerns, tuple[str, ...]], ...] = (
-    (
-        5,
-        _any,
-        ("visibleWidth", "levenshteinDistanceUTF8", "jaroSimilarity", "jaroWinklerSimilarity"),
-    ),
+    (5, _any, ("visibleWidth", "levenshteinDistanceUTF8")),
+    (5, _any, ("jaroSimilarity", "jaroWinklerSimilarity")),
     (5, _any, ("countMatches", "countMatchesCaseInsensitive", "compareSubstrings")),
     (5, _any, ("regexpQuoteMeta", "bitmaskToList", "upperUTF8", "lowerUTF8")),
     (5, _of_types(Float), ("roundToExp2", "roundDown", "arrayRemove")),
-    (5, _of_types(Date32, DateTime64), ("toYearNumSinceEpoch", "toMonthNumSinceEpoch")),
-    (5, _of_types(Date32, DateTime64), ("dateDiff",)),
+    (5, _of_types(Date32, DateTime64), ("toYearNumSinceEpoch", "toMonthNumSinceEpoch", "dateDiff")),
     (5, _constant_with("xx"), ("formatDateTimeInJodaSyntax",)),
     (5, _constant_with("%D"), _PARSING),
     (5, _skips_hours, tuple(f"{verb}{u}s" for verb in ("add", "subtract") for u in _DAYS)),
@@ -214,6 +215,7 @@ _CHANGED: tuple[tuple[int, Concerns, tuple[str, ...]], ...] = (
     (11, _of_types(Date32, DateTime64), ("toStartOfISOYear",)),
     (11, _any, ("exp10", "convertCharset", "minSampleSizeContinuous")),
     (11, _rounds_to_fewer_digits, ("toStartOfInterval",)),
+    (11, _counts_to_64_bits, ("range", "mapPopulateSeries")),
     (11, _makes_wide_integers, ("intDiv", "intDivOrZero", "tupleIntDivByNumber")),
     (11, _has_nan, ("equals", "notEquals", "less", "greater", "lessOrEquals", "greaterOrEquals")),
 )
