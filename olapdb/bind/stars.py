@@ -47,11 +47,12 @@ def expand_star(binder: Binder, star: sql.Star) -> Iterator[StarColumn]:
 
     Raises UnknownIdentifier for an unknown table, NoSuchColumn for an unknown column of EXCEPT,
     REPLACE or COLUMNS."""
+    replaced = {alias.name for alias in star.replaced}
     for column in starred_columns(binder, star):
         syntax = star_syntax(binder, star, column)
         if star.applied:
             yield StarColumn(result_name(binder, syntax), binder.bind(syntax), syntax)
-        elif isinstance(syntax, sql.Identifier):
+        elif isinstance(syntax, sql.Identifier) and column.name not in replaced:
             yield StarColumn(
                 star_column_name(binder, column), binder.over_groups(column.use()), syntax
             )
