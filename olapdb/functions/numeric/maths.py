@@ -57,7 +57,8 @@ def _power_of_ten(exponents: np.ndarray) -> np.ndarray:
     whole = np.trunc(exponents)
     in_table = np.clip(np.nan_to_num(whole), -324, 308).astype(np.int64)
     powers = np.exp2((exponents - whole) * 3.32192809488736234787031942948939017586)
-    return np.where(in_table == whole, powers * _TENS[in_table + 324], np.power(10.0, exponents))
+    exact = in_table == whole
+    return np.asarray(np.where(exact, powers * _TENS[in_table + 324], np.power(10.0, exponents)))
 
 
 def _constant(name: str, value: float) -> scalar.ScalarDefinition:

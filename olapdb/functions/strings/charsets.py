@@ -32,6 +32,8 @@ _KNOWN = frozenset(
 """The character sets in which Python and ICU, by which ClickHouse has them, agree on all bytes."""
 _WINDOWS = frozenset(f"cp{page}" for page in range(1250, 1259))
 """Those in which ICU has letters for bytes that Python leaves undefined."""
+_UNDEFINED = "\ufffe"
+"""The mark of a byte without a letter in the tables of `codecs.charmap_build`."""
 _IGNORED = frozenset(
     {
         *(0xAD, 0x34F, 0x61C, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFEFF, 0xFFA0),
@@ -80,17 +82,18 @@ def _windows_codec(name: str) -> codecs.CodecInfo:
     for byte, letter in enumerate(letters):
         if letter == "\ufffd":
             has_letter = byte < 0xA0 or (name, byte) == ("cp1253", 0xAA)
-            letters[byte] = chr(byte) if has_letter else "\ufffe"  # the mark of charmap_decode
-    table = "".join(letters)
-    codes = codecs.charmap_build(table)
+            letters[byte] = chr(byte) if has_letter else _UNDEFINED
+    codes = codecs.charmap_build("".join(letters))
+    points = {byte: ord(letter) for byte, letter in enumerate(letters) if letter != _UNDEFINED}
 
-    def encoded(text: str, errors: str = "strict") -> tuple[bytes, int]:
+    def encoded(text: str, errors: str = "strict", /) -> tuple[bytes, int]:
         """Encode by the table; "strict" raises UnicodeEncodeError for a letter that it lacks."""
         return codecs.charmap_encode(text, errors, codes)
 
-    def decoded(data: bytes, errors: str = "strict") -> tuple[str, int]:
-        """Decode by the table; "replace" gives U+FFFD for an undefined byte."""
-        return codecs.charmap_decode(bytes(data), errors, table)
+    def decoded(data: object, errors: str = "strict", /) -> tuple[str, int]:
+        """Decode bytes by the table; "replace" gives U+FFFD for an undefined one."""
+        assert isinstance(data, bytes)
+        return codecs.charmap_decode(data, errors, points)
 
     return codecs.CodecInfo(encoded, decoded, name=name)
 
