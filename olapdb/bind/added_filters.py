@@ -18,6 +18,7 @@ from olapdb.model.session_snapshot import TEMPORARY_DATABASE
 from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import Expression
 from olapdb.sql import nodes as sql
+from olapdb.sql import trees
 from olapdb.sql.parser import parse_expression
 
 _NONE = "{}"
@@ -79,7 +80,7 @@ def filtered_result(
 
 def refuse_added_filters(query: sql.Query) -> None:
     """Raise NotSupportedError if the query of a view sets additional_table_filters or additional_result_filter, which
-    the view would not keep."""
+    the view would not keep, or if it or any query inside it sets `limit` or `offset`."""
     for setting in getattr(query, "settings", ()):
         if setting.name in ("additional_table_filters", "additional_result_filter"):
             raise errors.NotSupportedError(
@@ -87,6 +88,14 @@ def refuse_added_filters(query: sql.Query) -> None:
                 hint="Write the condition into its WHERE.",
                 position=setting.position or query.position,
             )
+    for node in trees.walk(query):
+        for setting in getattr(node, "settings", ()) if isinstance(node, sql.Query) else ():
+            if setting.name in ("limit", "offset"):
+                raise errors.NotSupportedError(
+                    f"The setting {setting.name} is not supported in the query of a view.",
+                    hint=f"Write {setting.name.upper()} as a clause, or set it where the view is read.",
+                    position=setting.position or query.position,
+                )
 
 
 def _without_filters(context: BindContext) -> Settings:

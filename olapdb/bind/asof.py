@@ -60,21 +60,15 @@ def inequality(
 
 
 def check(
-    join: sql.Join, keys: int, nearest: tuple[str, Expression, Expression] | None
+    join: sql.Join, nearest: tuple[str, Expression, Expression] | None
 ) -> tuple[str, Expression, Expression]:
-    """Return the inequality of an ASOF JOIN with `keys` equalities.
+    """Return the inequality of an ASOF JOIN.
 
-    Raises InvalidJoinOnExpression without an inequality, NotSupportedError without an equality,
-    BadTypeOfField where it compares neither numbers nor times."""
+    Raises InvalidJoinOnExpression without an inequality, BadTypeOfField where it compares neither numbers nor
+    times."""
     if nearest is None:
         raise InvalidJoinOnExpression(
             "ASOF JOIN needs one inequality (<, <=, > or >=) between its sides.",
-            hint="Write ON a.key = b.key AND a.time >= b.time.",
-            position=join.position,
-        )
-    if not keys:
-        raise NotSupportedError(
-            "ASOF JOIN needs an equality between its sides.",
             hint="Write ON a.key = b.key AND a.time >= b.time.",
             position=join.position,
         )

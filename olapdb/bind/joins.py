@@ -368,9 +368,11 @@ class _JoinBinder:
         self._add_key(*((holds, one) if on_left else (one, holds)))
 
     def _add_inequality(self) -> None:
-        """Make the inequality of an ASOF JOIN its residual, with both sides of one type."""
-        keys = sum(bool(columns_of(key)) for key in self.right.keys)
-        operator, left, right = asof.check(self.join, keys, self.nearest)
+        """Make the inequality of an ASOF JOIN its residual, with both sides of one type. Without an equality, all rows
+        have one key."""
+        operator, left, right = asof.check(self.join, self.nearest)
+        if not self.right.keys:
+            self._add_key(constants.unsigned_byte(1), constants.unsigned_byte(1))
         left, right = self._of_one_type(left, right)
         environment = self.queries.scope.environment
         self.residual.append(asof.condition_of(operator, left, right, environment))
@@ -575,8 +577,9 @@ def _unbuilt() -> plan.Node:
 
 
 def _conjuncts(node: sql.Expression) -> Iterator[sql.Expression]:
-    """Yield the conditions that AND connects, nested ones too, in their order."""
-    if isinstance(node, sql.Function) and node.name.lower() == "and":
+    """Yield the conditions that AND connects, nested ones too, in their order. An AND of fewer than two is yielded as
+    it is, for the binder to refuse."""
+    if isinstance(node, sql.Function) and node.name.lower() == "and" and len(node.arguments) > 1:
         for argument in node.arguments:
             yield from _conjuncts(argument)
     else:

@@ -9,6 +9,7 @@ from olapdb import errors, functions
 from olapdb.bind.added_filters import filtered_result
 from olapdb.bind.aliases import with_expressions
 from olapdb.bind.contracts import BindContext, BoundQuery, OutputColumn, QueryBinder
+from olapdb.bind.projection import ROWS_MAX
 from olapdb.bind.select import bind_select, with_clause
 from olapdb.bind.subqueries import with_types
 from olapdb.config import FUNCTION_SETTINGS, Settings, lookup
@@ -69,15 +70,17 @@ class StatementBinder(QueryBinder):
         )
 
     def query(self, query: sql.Query, context: BindContext) -> BoundQuery:
-        """Bind a SELECT or a set operation; its own SETTINGS hold within it."""
+        """Bind a SELECT or a set operation; its own SETTINGS hold within it. Those of a subquery may name `limit` and
+        `offset`, which cut its rows; the statement's result is cut elsewhere."""
         context = _with_settings(query, context)
         match query:
             case sql.Select():
-                return bind_select(self, query, context)
+                bound = bind_select(self, query, context)
             case sql.SetOperation():
-                return self._set_operation(query, context)
+                bound = self._set_operation(query, context)
             case _:
                 raise errors.InternalError(f"The binder does not know {type(query).__name__}.")
+        return _cut(bound, query.settings) if context.depth and query.settings else bound
 
     def _set_operation(self, query: sql.SetOperation, context: BindContext) -> BoundQuery:
         """Bind UNION, EXCEPT or INTERSECT; columns are matched by position."""
@@ -220,6 +223,21 @@ def _compared_types(branches: Sequence[BoundQuery], types: Sequence[DataType]) -
 _OF_THE_RESULT = frozenset({"max_result_rows", "max_result_bytes", "result_overflow_mode"})
 """Limits of what a statement returns, which a subquery does not: there they say nothing."""
 
+_OF_ROWS = frozenset({"limit", "offset"})
+"""The settings that cut the rows of the query which names them, and of none inside it."""
+
+
+def _cut(bound: BoundQuery, settings: Sequence[sql.Setting]) -> BoundQuery:
+    """Return the subquery with its rows cut as its own SETTINGS `limit` and `offset` say."""
+    named = {setting.name: setting.value for setting in settings if setting.name in _OF_ROWS}
+    own = Settings(named)
+    count, offset = own.integer("limit"), own.integer("offset")
+    if not count and not offset:
+        return bound
+    return replace(
+        bound, node=plan.Limit(bound.node, min(count, ROWS_MAX) or None, min(offset, ROWS_MAX))
+    )
+
 
 def _with_settings(query: sql.Query, context: BindContext) -> BindContext:
     """Return the context with the query's own SETTINGS.
@@ -233,7 +251,8 @@ def _with_settings(query: sql.Query, context: BindContext) -> BindContext:
     Settings.refuse_engine(changed)
     for setting in query.settings:
         of_statement = (
-            setting.name not in MEANING | _OF_THE_RESULT and not lookup(setting.name).neutral
+            setting.name not in MEANING | _OF_THE_RESULT | _OF_ROWS
+            and not lookup(setting.name).neutral
         )
         if context.depth and of_statement:
             raise errors.NotSupportedError(

@@ -150,6 +150,7 @@ FUNCTION_DEFINITIONS = (
 INFERENCE_SETTINGS = (
     "input_format_try_infer_dates",
     "input_format_try_infer_datetimes",
+    "input_format_json_read_bools_as_numbers",
     "schema_inference_make_columns_nullable",
 )
 """Settings of formats that also change the types of paths in a JSON, wherever it is read."""

@@ -23,7 +23,7 @@ from olapdb.formats.texts import (
 from olapdb.functions.kernels import columns
 from olapdb.functions.variants.values import gathered
 
-_SPECIAL = f"([{re.escape(string.punctuation.replace('.', ''))}])"
+_SPECIAL = f"([{re.escape(string.punctuation)}])"
 """Characters that have a meaning in Markdown, as a regular expression."""
 
 

@@ -263,6 +263,9 @@ def _call(definition: ScalarDefinition, name: str, arguments: Sequence[Argument]
     if any(isinstance(plain(a.type), Dynamic | Json) for a in arguments) and (
         dynamic_calls.takes_over(definition.name, arguments)
     ):
+        wrong_count = definition.count_error(name, len(arguments))
+        if wrong_count is not None:
+            raise wrong_count
         return dynamic_calls.resolve_call(
             definition.name, arguments, lambda given: _call(definition, name, given)
         )

@@ -366,10 +366,11 @@ def _writer_options(table: Table, rows: pa.Table, default_codec: str) -> dict[st
         (column_codec(column, default_codec), leaves[column.name])
         for column in table.stored_columns
     ]
+    dictionaries = [path for codec, paths in codecs if codec.dictionary for path in paths]
     levels = {path: codec.level for codec, paths in codecs for path in paths if codec.level}
     options: dict[str, object] = {
         "compression": {path: codec.compression for codec, paths in codecs for path in paths},
-        "use_dictionary": [path for codec, paths in codecs if codec.dictionary for path in paths],
+        "use_dictionary": dictionaries,
         "write_statistics": True,
         "write_page_index": True,
         "write_page_checksum": True,
@@ -380,7 +381,10 @@ def _writer_options(table: Table, rows: pa.Table, default_codec: str) -> dict[st
     encodings = {
         path: codec.encoding for codec, paths in codecs if codec.encoding for path in paths
     }
-    encodings.update(dict.fromkeys(columns_of_differences(table, rows), DIFFERENCES))
+    of_differences = (
+        name for name in columns_of_differences(table, rows) if name not in dictionaries
+    )
+    encodings.update(dict.fromkeys(of_differences, DIFFERENCES))
     if encodings:
         options["column_encoding"] = encodings
     sorting = _sorting_columns(table)

@@ -91,6 +91,7 @@ _NOT_IN_LOW_CARDINALITY = (
     *(Array, Map, Tuple, Variant, Dynamic, Json, Decimal, Enum, AggregateFunction, Time64, Nothing),
 )
 _QUOTED = re.compile(r"'((?:[^'\\]|\\.|'')*)'", re.DOTALL)
+_TRAILING_COMMA = re.compile(r",\s*\)")
 _ESCAPED = re.compile(r"\\.|''", re.DOTALL)
 _LETTERS = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "f": "\f"}
 _UNSUPPORTED = {
@@ -461,8 +462,13 @@ class _TypeParser:
             self.at += 1
 
     def peek(self) -> str:
-        """Skip whitespace and return the next character, "" at the end."""
+        """Skip whitespace, and a comma behind the last argument of a list, and return the next character, "" at the
+        end."""
         self._skip()
+        behind = self.text[: self.at].rstrip()[-1:]
+        if _TRAILING_COMMA.match(self.text, self.at) and behind not in ("(", ","):
+            self.at += 1
+            self._skip()
         return self.text[self.at : self.at + 1]
 
     def take(self, symbol: str) -> bool:

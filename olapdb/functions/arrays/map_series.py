@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from olapdb.errors import BadArguments, CannotConvertType
+from olapdb.errors import BadArguments, CannotConvertType, TooLargeArray
 from olapdb.functions.arrays.resizing import require_list_size
 from olapdb.functions.base import Argument, ScalarCall
 from olapdb.functions.kernels import columns
@@ -88,24 +88,33 @@ def _pairs(name: str, arrays: list[pa.Array]) -> tuple[np.ndarray, pa.Array, pa.
 
 _SPAN_MAX = 1 << 53
 """More keys than any series may have."""
+_SIZE_MAX = 1 << 30
+"""The keys that a series may have."""
 
 
 def _series(
     offsets: np.ndarray, keys: np.ndarray, values: np.ndarray, last: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the offsets, keys and values of the rows' filled series, up to `last`, or the largest key if None."""
+    """Return the offsets, keys and values of the rows' filled series, up to `last`, or the largest key if None.
+
+    Raises TooLargeArray."""
     filled = np.flatnonzero(np.diff(offsets) > 0)
     low = np.zeros(len(offsets) - 1, np.int64)
     counts = np.zeros(len(offsets) - 1, np.int64)
     starts = offsets[:-1][filled]
     wide = keys.astype(np.int64)
     if len(filled):
-        low[filled] = np.minimum.reduceat(wide, starts)
-        high = np.maximum.reduceat(wide, starts) if last is None else last[filled].astype(np.int64)
+        least = np.minimum.reduceat(keys, starts)
+        most = np.maximum.reduceat(keys, starts) if last is None else last[filled]
+        low[filled] = least.astype(np.int64)
         # A difference of 64-bit keys can wrap; no such series is small enough, and its size need not be exact.
-        spans = high.astype(np.float64) - low[filled]
-        exact = np.maximum(high - low[filled] + 1, 0)
-        counts[filled] = np.where(spans > _SPAN_MAX, _SPAN_MAX, exact)
+        spans = most.astype(np.float64) - least.astype(np.float64)
+        exact = np.maximum(most.astype(np.int64) - low[filled] + 1, 0)
+        counts[filled] = np.where(spans > _SPAN_MAX, _SPAN_MAX, np.where(spans < 0, 0, exact))
+    if (counts > _SIZE_MAX).any():
+        raise TooLargeArray(
+            f"Function mapPopulateSeries would make more than {_SIZE_MAX} keys of one map."
+        ).at_row(int(np.argmax(counts > _SIZE_MAX)))
     require_list_size("mapPopulateSeries", counts)
     out = columns.offsets_from_counts(counts)
     rows = columns.parents_of(out)

@@ -149,33 +149,43 @@ def _range(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
         Raises ArgumentOutOfBound if any step is 0, or if all arrays together get too large.
         """
-        numbers = [columns.numpy_values(a).astype(np.int64) for a in arrays]
+        dtype = np.int64 if inner.signed or inner.bits < 64 else np.uint64
+        numbers = [columns.numpy_values(a).astype(dtype) for a in arrays]
         if len(numbers) == 1 and (numbers[0] < 0).any():
             raise ArgumentOutOfBound(
                 f"The end of {name} is below 0.", hint="Give its start too: range(-3, 0)."
             )
-        start = numbers[0] if len(numbers) > 1 else np.zeros(len(arrays[0]), np.int64)
+        start = numbers[0] if len(numbers) > 1 else np.zeros(len(arrays[0]), dtype)
         end = numbers[1] if len(numbers) > 1 else numbers[0]
-        step = numbers[2] if len(numbers) > 2 else np.ones(len(arrays[0]), np.int64)
+        step = numbers[2] if len(numbers) > 2 else np.ones(len(arrays[0]), dtype)
         if (step == 0).any():
             raise ArgumentOutOfBound("The step of range must not be 0.")
-        counts = np.ceil((end.astype(np.float64) - start) / step)
+        counts = _steps(start, end, step)
+        total = int(counts.sum(dtype=np.float64))
         most = int(call.environment.setting("function_range_max_elements_in_block", "0"))
-        if most and (total := int(np.maximum(counts, 0).sum())) > most:
+        if most and total > most:
             raise ArgumentOutOfBound(
                 f"A call of {name} would make {total} elements, more than {most}.",
                 hint="The setting function_range_max_elements_in_block says how many it may make.",
             )
         require_list_size(name, counts)
-        forth = np.where(step > 0, end > start, end < start)  # else the difference may overflow
-        start, end = np.where(forth, start, 0), np.where(forth, end, 0)
-        counts = np.maximum(-((start - end) // step), 0)
-        offsets = columns.offsets_from_counts(counts)
+        offsets = columns.offsets_from_counts(counts.astype(np.int64))
         owners = columns.parents_of(offsets)
-        values = start[owners] + (np.arange(len(owners)) - offsets[owners]) * step[owners]
+        places = (np.arange(len(owners)) - offsets[owners]).astype(dtype)
+        values = start[owners] + places * step[owners]
         return columns.lists_from(offsets, columns.from_values(values, inner.arrow))
 
     return _without_nulls(scalar.standard_call(name, arguments, Array(inner), kernel))
+
+
+def _steps(start: np.ndarray, end: np.ndarray, step: np.ndarray) -> np.ndarray:
+    """Return how many steps, of which none is 0, lie from the start to before the end, uint64; 0 for a step away from
+    the end. Distances beyond 63 bits are exact."""
+    forth = np.where(step > 0, end > start, end < start)
+    low, high, size = (a.view(np.uint64) for a in (start, end, step))
+    distance = np.where(step > 0, high - low, low - high)
+    size = np.where(step > 0, size, np.uint64(0) - size)
+    return np.where(forth, (distance - np.uint64(1)) // size + np.uint64(1), np.uint64(0))
 
 
 def _without_nulls(call: ScalarCall) -> ScalarCall:

@@ -23,7 +23,7 @@ from olapdb.functions.casts.cast import cast_column
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.kernels.nested import count_marked
-from olapdb.functions.kernels.supertypes import comparable_type
+from olapdb.functions.kernels.supertypes import comparable_type, without_bool
 from olapdb.functions.numeric.conditional import plain_lc
 from olapdb.functions.scalar import (
     Invocation,
@@ -235,12 +235,13 @@ def _common_elements(lists: Sequence[pa.Array], rows: int) -> tuple[np.ndarray, 
 
 def _subtype(name: str, inners: Sequence[DataType]) -> DataType:
     """Return the type of the values common to all of these types: the narrowest of integer types, else of float
-    types. Raises NoCommonType if other types differ."""
+    types. A Bool counts as UInt8; of Bool and UInt8 alone the first is returned. Raises NoCommonType if other types
+    differ."""
     if any(isinstance(inner, Nothing) for inner in inners):
         return NOTHING
-    bare = [plain(inner) for inner in inners]
-    narrowest = bare[0]
-    if any(other != narrowest for other in bare[1:]):
+    narrowest = plain(inners[0])
+    bare = [without_bool(plain(inner)) for inner in inners]
+    if any(other != bare[0] for other in bare[1:]):
         if not all(isinstance(data_type, Integer | Float) for data_type in bare):
             shown = ", ".join(map(str, bare))
             raise NoCommonType(

@@ -199,11 +199,12 @@ def _to_timestamps(
         )
     ticks = ticks_per_second(target)
     limit, most_ticks = divmod(_INT64_MAX, ticks)
-    fractions = towards_zero(nanoseconds, 1_000_000_000 // ticks)
+    # Before 1970 too the digits are cut as they are written: a sum with the seconds would be cut the other way.
+    fractions = cut_precision(towards_zero(nanoseconds, 1_000_000_000 // ticks), target)
     beyond = (
         (seconds > limit) | (seconds <= -limit) | ((seconds == limit) & (fractions > most_ticks))
     )
     beyond &= verdicts == FINE
     scaled = np.where(beyond, 0, np.clip(seconds, 1 - limit, limit) * ticks + fractions)
-    values = columns.from_values(cut_precision(scaled, target), target.arrow)
+    values = columns.from_values(scaled, target.arrow)
     return _Parsed(values, np.where(beyond, BEYOND, verdicts) if beyond.any() else verdicts)

@@ -90,17 +90,39 @@ def _difference_type(name: str, left: types.DataType, right: types.DataType) -> 
 
 
 def _difference(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    """Return the days between dates or the seconds between times; Int32, or a Decimal that keeps fractions."""
+    """Return the days between dates or the seconds between times; Int32, or a Decimal that keeps fractions.
+
+    Raises DecimalOverflow for a Decimal beyond 64 bits."""
     if not isinstance(call.result, types.Decimal):
         left, right = (columns.numpy_values(a).astype(np.int64) for a in arrays)
         return columns.from_values(left - right, call.result.arrow)
     left, right = (
-        calendar.rescaled(
-            columns.numpy_values(array), calendar.ticks_per_second(kind), 10**call.result.scale
-        )
+        _exactly_rescaled(columns.numpy_values(array), kind, call.result.scale)
         for array, kind in zip(arrays, call.types, strict=True)
     )
-    return decimals_from(left - right, call.result)
+    difference = left - right
+    wraps = ((left ^ right) & (left ^ difference)) < 0
+    if wraps.any():
+        raise _too_far().at_row(int(np.argmax(wraps)))
+    return decimals_from(difference, call.result)
+
+
+def _exactly_rescaled(ticks: np.ndarray, kind: types.DataType, scale: int) -> np.ndarray:
+    """Return a time's ticks as int64 with `scale` digits behind the second. Raises DecimalOverflow beyond 64 bits."""
+    own, wanted = calendar.ticks_per_second(kind), 10**scale
+    whole = ticks.astype(np.int64)
+    beyond = np.abs(whole) > calendar.INT64_MAX // max(wanted // own, 1)
+    if beyond.any():
+        raise _too_far().at_row(int(np.argmax(beyond)))
+    return calendar.rescaled(whole, own, wanted)
+
+
+def _too_far() -> DecimalOverflow:
+    """Return the error about times whose difference has too many digits."""
+    return DecimalOverflow(
+        "Decimal math overflow: the times are too far apart for the digits of their difference.",
+        hint="dateDiff counts whole seconds; a DateTime64(6) has fewer digits.",
+    )
 
 
 def _intervals(sign: int) -> Kernel:

@@ -154,6 +154,9 @@ def _from_origin(name: str, arguments: Sequence[Argument], unit: str, count: int
     source, origin = plain(arguments[0].type), plain(arguments[2].type)
     if type(source) is not type(origin):
         raise scalar.illegal(name, arguments[2].type, f"an origin of type {source}")
+    digits = [t.precision for t in (source, origin) if isinstance(t, DateTime64)]
+    if len(set(digits)) > 1:
+        raise scalar.illegal(name, origin, f"an origin with {digits[0]} digits, as the time")
     if arguments[2].constant is None:
         raise IllegalColumn(f"The origin of {name} must be a constant.")
     if unit in _DIGITS:
@@ -196,7 +199,12 @@ def _scaled(values: np.ndarray, source: DataType, target: DataType) -> np.ndarra
 
 
 def _steps_from_origin(source: DataType, result: DataType, unit: str, count: int) -> scalar.Kernel:
-    """Return the kernel that rounds down to the origin plus a multiple of `count` units of fixed length."""
+    """Return the kernel that rounds down to the origin plus a multiple of `count` units of fixed length.
+
+    Times with more digits than the result keep them until they are rounded, since the origin's digits count."""
+    finest = result
+    if isinstance(source, DateTime64) and unit in _DIGITS:
+        finest = DateTime64(max(source.precision, _DIGITS[unit]))
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         """Round the distance from the origin down to a multiple."""
@@ -204,17 +212,17 @@ def _steps_from_origin(source: DataType, result: DataType, unit: str, count: int
         if isinstance(source, Date | Date32):
             step = count * (7 if unit == "Week" else 1)
         else:
-            times = _ticks(times, source, result)
-            starts = _ticks(starts, plain(call.types[2]), result)
+            times = _ticks(times, source, finest)
+            starts = _ticks(starts, plain(call.types[2]), finest)
             if unit in _DIGITS:
-                step = count
+                step = count * calendar.ticks_per_second(finest) // 10 ** _DIGITS[unit]
             else:
                 seconds = {"Day": DAY, "Week": 7 * DAY, **date_arithmetic.SECONDS}[unit]
                 step = count * seconds * calendar.ticks_per_second(result)
         passed = times - starts
         if unit == "Hour":  # hours count from the last whole day behind the origin
             passed = passed % (DAY * calendar.ticks_per_second(result))
-        rounded = times - passed % step
+        rounded = _ticks(times - passed % step, finest, result)
         return columns.from_values(rounded, result.arrow)
 
     return kernel

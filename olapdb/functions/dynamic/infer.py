@@ -38,6 +38,8 @@ _SCALARS: dict[int, types.DataType] = {
     FINE: FINE_TIME,
 }
 _NO_DATES, _NO_TIMES = "input_format_try_infer_dates", "input_format_try_infer_datetimes"
+_NO_NUMBERS = "input_format_json_read_bools_as_numbers"
+_NUMBERS = 1 << INT64 | 1 << UINT64 | 1 << FLOAT64
 _INTEGER = r"^-?[0-9]+$"
 _LENGTH_OF_INT64 = 18
 NESTING_MAX = 16
@@ -168,7 +170,10 @@ class Inference:
             mask, has_negative = key >> 1, bool(key & 1)
             if mask & ~(1 << NOTHING) != 1 << ARRAYS:
                 places[rows] = len(common_types)
-                element = _element_type(mask, has_negative, self.json)
+                if mask >> BOOL & 1 and mask & _NUMBERS and _NO_NUMBERS in self.environment.changed:
+                    element: types.DataType = types.Dynamic()
+                else:
+                    element = _element_type(mask, has_negative, self.json)
                 common_types.append(element if self.nullable or mask & 1 else types.plain(element))
                 continue
             own = np.isin(owners, rows) & (classes == ARRAYS)

@@ -47,12 +47,15 @@ from olapdb.types import (
     WideInteger,
     WideNumber,
     plain,
+    wide_number,
 )
 
 _NUMBERS = (Integer, Float, Decimal, Boolean)
 if TYPE_CHECKING:
+    from olapdb.functions.casts import wide_numbers as wide_casts
     from olapdb.functions.numeric import state_arithmetic
 else:
+    wide_casts = LazyModule("olapdb.functions.casts.wide_numbers")
     state_arithmetic = LazyModule("olapdb.functions.numeric.state_arithmetic")
 
 _TIMED = (Date, Date32, DateTime, DateTime64, Interval)
@@ -73,24 +76,19 @@ def _binary_rule(operation: str) -> Callable[..., DataType]:
 
 
 def _modulo_rule(operation: str) -> Callable[..., DataType]:
-    """Return the type rule of modulo. A Time in front of an integer or Bool gives the divisor's type, in front of a
-    float Float64; other operands follow the rule of `operation`."""
+    """Return the type rule of modulo. A Date, DateTime or Time in front of an integer or Bool gives the divisor's type,
+    in front of a float Float64; other operands follow the rule of `operation`."""
     rule = _binary_rule(operation)
 
-    def of_seconds(
-        name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
-    ) -> DataType:
+    def of_times(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
         """Return the result's type, as `_modulo_rule` says; raise IllegalTypeOfArgument unless both are numbers or a
-        Time leads."""
-        if isinstance(types[0], Time) and isinstance(types[1], Integer | Boolean):
+        Date, DateTime or Time leads."""
+        counted = isinstance(types[0], Date | DateTime | Time)
+        if counted and isinstance(types[1], Integer | Boolean):
             return as_number(types[1])
-        return (
-            FLOAT64
-            if isinstance(types[0], Time) and isinstance(types[1], Float)
-            else rule(name, types, arguments)
-        )
+        return FLOAT64 if counted and isinstance(types[1], Float) else rule(name, types, arguments)
 
-    return of_seconds
+    return of_times
 
 
 def _decimal_type(name: str, operation: str, left: DataType, right: DataType) -> DataType:
@@ -102,7 +100,8 @@ def _decimal_type(name: str, operation: str, left: DataType, right: DataType) ->
     if all(isinstance(t, WideInteger | Integer) for t in (left, right)):
         return _wide_type(operation)
     if operation == "intDiv":
-        return Integer(_whole_bits(left), True)
+        bits = _whole_bits(left)
+        return Integer(bits, True) if bits <= 64 else wide_number(bits, True)
     if isinstance(left, Float) or isinstance(right, Float):
         return FLOAT64
     scales = [t.scale if isinstance(t, Decimal) else 0 for t in (left, right)]
@@ -133,10 +132,9 @@ def _wide_type(operation: str) -> DataType:
 
 
 def _whole_bits(dividend: DataType) -> int:
-    """Return the bits of the integer that intDiv gives: the dividend's width; of a Decimal 32 for at most 9 digits,
-    else 64."""
+    """Return the bits of the integer that intDiv gives: the dividend's width, that of a Decimal's digits too."""
     if isinstance(dividend, Decimal):
-        return 32 if decimal_precision(dividend.precision) == 9 else 64
+        return {9: 32, 18: 64, 38: 128, 76: 256}[decimal_precision(dividend.precision)]
     return dividend.bits if isinstance(dividend, Integer | Float) else 64
 
 
@@ -221,6 +219,8 @@ def _int_div(values: list[Column], call: scalar.Invocation) -> pa.Array:
     Raises IllegalDivision if any divisor is 0 or any float quotient does not fit, and
     DecimalOverflow if a Decimal's does not.
     """
+    if isinstance(call.result, WideNumber):
+        return _wide_int_div(values, call, call.result)
     assert isinstance(call.result, Integer)
     if any(isinstance(t, Float) for t in call.types):
         decimals.refuse_zero(values[1])
@@ -232,6 +232,25 @@ def _int_div(values: list[Column], call: scalar.Invocation) -> pa.Array:
         left, right = (columns.operand(v) for v in values)
         quotient = numpy_arithmetic.whole_quotient(left, right, call.rows)
     return columns.from_values(quotient, call.result.arrow)
+
+
+def _wide_int_div(values: list[Column], call: scalar.Invocation, result: WideNumber) -> pa.Array:
+    """Return the quotient of a Decimal of more than 18 digits truncated to an Int128 or Int256. Raises the errors of
+    `_int_div`."""
+    if not any(isinstance(t, Float) for t in call.types):
+        return decimals.wide_whole_quotient(values, result, call.rows)
+    decimals.refuse_zero(values[1])
+    left, right = (columns.operand(_without_point(v)) for v in values)
+    quotient = numpy_arithmetic.float_quotient(left, right, call.rows)
+    valid = np.isfinite(left) & np.isfinite(right) & (np.abs(quotient) < 2.0 ** (result.bits - 1))
+    if not valid.all():
+        raise _too_large().at_row(int(np.argmin(valid)))
+    return wide_casts.to_wide(columns.from_values(quotient, pa.float64()), FLOAT64, result)
+
+
+def _too_large() -> IllegalDivision:
+    """Return the error about a quotient of floats that no integer of the result's type holds."""
+    return IllegalDivision("Cannot perform integer division on infinite or too large numbers.")
 
 
 def _whole_float_quotient(
@@ -249,9 +268,7 @@ def _whole_float_quotient(
     valid = (quotient >= low) & ((quotient <= high) if high < _INT64_FLOAT else (quotient < high))
     valid &= np.isfinite(left) & np.isfinite(right)
     if not valid.all():
-        raise IllegalDivision(
-            "Cannot perform integer division on infinite or too large numbers."
-        ).at_row(int(np.argmin(valid)))
+        raise _too_large().at_row(int(np.argmin(valid)))
     return np.asarray(quotient.astype(np.int64))
 
 

@@ -17,11 +17,12 @@ import pyarrow.compute as pc
 from olapdb.errors import DecimalOverflow
 from olapdb.functions.base import Column
 from olapdb.functions.casts import numbers
-from olapdb.functions.kernels import columns, decimal_width
+from olapdb.functions.kernels import columns, decimal_width, wide_numbers
 from olapdb.functions.numeric import numpy_arithmetic
 from olapdb.native import decimals as compiled_decimals
 from olapdb.native.library import library
-from olapdb.types import Decimal, Integer
+from olapdb.types import Decimal, Integer, WideNumber
+from olapdb.types.arrow_values import from_numpy
 
 Digits: TypeAlias = np.ndarray | pa.Array
 """Unscaled numbers: int64, or Decimal256 of scale 0 if int64 is too small; one value for a constant."""
@@ -32,7 +33,7 @@ _INT64_DIGITS = 18
 _LONG_BITS = 64
 
 
-def overflow(operation: str, result: Decimal | Integer) -> DecimalOverflow:
+def overflow(operation: str, result: Decimal | Integer | WideNumber) -> DecimalOverflow:
     """Return the error about an operation whose result does not fit its type."""
     return DecimalOverflow(
         f"Decimal math overflow: {operation} does not fit {result}.",
@@ -141,6 +142,21 @@ def whole_quotient(values: list[Column], result: Integer, rows: int) -> np.ndarr
     if not isinstance(quotient, np.ndarray) or not _within(quotient, result):
         raise overflow("intDiv", result)
     return quotient
+
+
+def wide_whole_quotient(values: list[Column], result: WideNumber, rows: int) -> pa.Array:
+    """Return the quotient truncated to a wide integer.
+
+    Raises IllegalDivision if any divisor is 0, DecimalOverflow if any quotient does not fit.
+    """
+    refuse_zero(values[1])
+    dividend, divisor = _at_one_scale(values)
+    quotient = _quotient(dividend, divisor, rows)
+    whole = from_numpy(quotient) if isinstance(quotient, np.ndarray) else quotient
+    limbs = wide_numbers.limbs_of(whole)
+    if not wide_numbers.fits(limbs, result).all():
+        raise overflow("intDiv", result)
+    return wide_numbers.column_of(limbs, result)
 
 
 def remainder(values: list[Column], result: Decimal, rows: int, *, positive: bool) -> pa.Array:

@@ -48,6 +48,19 @@ def _function(
     return scalar.define(name, rule, kernel, count=count, aliases=aliases, insensitive=insensitive)
 
 
+_TENS = np.array([float(f"1e{exponent}") for exponent in range(-324, 309)])
+
+
+def _power_of_ten(exponents: np.ndarray) -> np.ndarray:
+    """Return ten to each power, to the last bit as musl's exp10 and ClickHouse: 10 to the whole part of the power, from
+    a table, times 2 to the rest in binary digits."""
+    whole = np.trunc(exponents)
+    in_table = np.clip(np.nan_to_num(whole), -324, 308).astype(np.int64)
+    powers = np.exp2((exponents - whole) * 3.32192809488736234787031942948939017586)
+    exact = in_table == whole
+    return np.asarray(np.where(exact, powers * _TENS[in_table + 324], np.power(10.0, exponents)))
+
+
 def _constant(name: str, value: float) -> scalar.ScalarDefinition:
     """Define a function without arguments that returns `value`."""
 
@@ -286,7 +299,7 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     _function("cbrt", np.cbrt),
     _function("exp", np.exp),
     _function("exp2", np.exp2, insensitive=False),
-    _function("exp10", lambda x: np.power(10.0, x), insensitive=False),
+    _function("exp10", _power_of_ten, insensitive=False),
     _function("log", np.log, ("ln",)),
     _function("log2", np.log2),
     _function("log10", np.log10),

@@ -69,9 +69,11 @@ def _of_continuous(
     """Return the sample size of each group that shows a change of a mean by the share `mde`, and the mean lessened and
     raised by that share.
 
-    NaN for all three where the power, alpha, mean or share is impossible."""
-    if not (0 < power < 1 and 0 < alpha < 1) or not baseline or not mde:
+    NaN for all three where the power, alpha or share is impossible; a mean of 0 needs a sample without end."""
+    if not (0 < power < 1 and 0 < alpha < 1) or not mde:
         return (math.nan,) * 3
+    if not baseline:
+        return math.inf if sigma else math.nan, 0.0, 0.0
     size = 2 * (sigma * _quantiles(power, alpha) / (baseline * mde)) ** 2
     return size, baseline * (1 - mde), baseline * (1 + mde)
 

@@ -6,6 +6,7 @@ Python is called once for each distinct row.
 from __future__ import annotations
 
 import codecs
+import functools
 import re
 from collections.abc import Sequence
 
@@ -24,10 +25,30 @@ from olapdb.types import STRING, Array, DataType, String
 _KNOWN = frozenset(
     {
         *("utf-8", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be", "ascii"),
-        *("iso8859-1", "iso8859-2", "iso8859-5", "iso8859-9", "iso8859-15", "koi8-r", "koi8-u"),
+        *(f"iso8859-{part}" for part in (*range(1, 10), 13, 14, 15)),
+        *("koi8-r", "koi8-u"),
     }
 )
 """The character sets in which Python and ICU, by which ClickHouse has them, agree on all bytes."""
+_WINDOWS = frozenset(f"cp{page}" for page in range(1250, 1259))
+"""Those in which ICU has letters for bytes that Python leaves undefined."""
+_UNDEFINED = "\ufffe"
+"""The mark of a byte without a letter in the tables of `codecs.charmap_build`."""
+_IGNORED = frozenset(
+    {
+        *(0xAD, 0x34F, 0x61C, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFEFF, 0xFFA0),
+        *range(0x180B, 0x1810),
+        *range(0x200B, 0x2010),
+        *range(0x202A, 0x202F),
+        *range(0x2060, 0x2070),
+        *range(0xFE00, 0xFE10),
+        *range(0xFFF0, 0xFFF9),
+        *range(0x1BCA0, 0x1BCA4),
+        *range(0x1D173, 0x1D17B),
+        *range(0xE0000, 0xE1000),
+    }
+)
+"""The code points without a visible letter, which ICU drops where a character set lacks them."""
 _MARKED = {"utf-16": codecs.BOM_UTF16_LE, "utf-32": codecs.BOM_UTF32_LE}
 
 
@@ -42,17 +63,44 @@ def _codec(name: bytes) -> codecs.CodecInfo:
         info = codecs.lookup(text)
     except LookupError:
         raise CannotCreateCharsetConverter(f"There is no charset {text!r}.") from None
+    if info.name in _WINDOWS:
+        return _windows_codec(info.name)
     if info.name not in _KNOWN:
         raise UnsupportedMethod(
             f"convertCharset does not know the charset {text!r}.",
-            hint=f"It knows {', '.join(sorted(_KNOWN))}.",
+            hint=f"It knows {', '.join(sorted(_KNOWN | _WINDOWS))}.",
         )
     return info
 
 
+@functools.cache
+def _windows_codec(name: str) -> codecs.CodecInfo:
+    """Return the codec of a code page of Windows in which undefined bytes below 0xA0 are control characters, as in
+    ICU; other undefined bytes stay undefined."""
+    decode = codecs.lookup(name).decode
+    letters = [decode(bytes([byte]), "replace")[0] for byte in range(256)]
+    for byte, letter in enumerate(letters):
+        if letter == "\ufffd":
+            has_letter = byte < 0xA0 or (name, byte) == ("cp1253", 0xAA)
+            letters[byte] = chr(byte) if has_letter else _UNDEFINED
+    codes = codecs.charmap_build("".join(letters))
+    points = {byte: ord(letter) for byte, letter in enumerate(letters) if letter != _UNDEFINED}
+
+    def encoded(text: str, errors: str = "strict", /) -> tuple[bytes, int]:
+        """Encode by the table; "strict" raises UnicodeEncodeError for a letter that it lacks."""
+        return codecs.charmap_encode(text, errors, codes)
+
+    def decoded(data: object, errors: str = "strict", /) -> tuple[str, int]:
+        """Decode bytes by the table; "replace" gives U+FFFD for an undefined one."""
+        assert isinstance(data, bytes)
+        return codecs.charmap_decode(data, errors, points)
+
+    return codecs.CodecInfo(encoded, decoded, name=name)
+
+
 def _converted(text: bytes, source: bytes, target: bytes) -> bytes:
     """Return a text converted from the character set `source` to `target`; a character that `target` lacks becomes
-    byte 26."""
+    byte 26, or nothing if it has no visible letter."""
     reader, writer = _codec(source), _codec(target)
     decoded = reader.decode(text, "replace")[0]
     if writer.name in _MARKED:
@@ -65,11 +113,12 @@ def _converted(text: bytes, source: bytes, target: bytes) -> bytes:
 
 
 def _encoded(letter: str, writer: codecs.CodecInfo) -> bytes:
-    """Return one character's bytes in the writer's character set, byte 26 if the set lacks it."""
+    """Return one character's bytes in the writer's character set; where the set lacks it, byte 26, or no byte for a
+    character without a visible letter."""
     try:
         return writer.encode(letter, "strict")[0]
     except UnicodeEncodeError:
-        return b"\x1a"
+        return b"" if ord(letter) in _IGNORED else b"\x1a"
 
 
 def _highlighted(

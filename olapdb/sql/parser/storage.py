@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from olapdb.errors import SyntaxError
+from olapdb.errors import BadArguments, SyntaxError
 from olapdb.sql import nodes
 from olapdb.sql.parser import clauses, expressions, operands, sorting
 from olapdb.sql.parser.cursor import TokenCursor
@@ -20,7 +20,7 @@ def parse_storage(
     """Parse the clauses in any order; return them and the COMMENT that stood among them.
 
     `primary_key` and its form are those declared among the columns.  SETTINGS end the clauses where
-    `with_settings` is false.  Raises SyntaxError where a clause stands twice.
+    `with_settings` is false.  Raises SyntaxError where a clause stands twice, and BadArguments for a second PRIMARY KEY.
     """
     engine: nodes.EngineClause | None = None
     order_by: tuple[nodes.OrderItem, ...] | None = None
@@ -39,6 +39,12 @@ def parse_storage(
             case "PARTITION":
                 partition_by = expressions.parse_expression(cursor)
             case "PRIMARY":
+                if primary_key is not None:
+                    raise BadArguments(
+                        "Multiple primary keys are not allowed.",
+                        hint="Leave out the one among the columns, or this one.",
+                        position=cursor.position(),
+                    )
                 start = cursor.at
                 primary_key = parse_key(cursor)
                 primary_form = key_form(cursor, start)

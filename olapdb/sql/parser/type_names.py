@@ -64,9 +64,9 @@ _NO_ARGUMENTS = re.compile(
 
 
 def _with_blanks(text: str) -> str:
-    """Return a piece of a type without quotes, with the blanks that ClickHouse writes, and without the width of integers
-    and empty brackets, which it leaves out."""
-    text = _NO_ARGUMENTS.sub(r"\1\2", text)
+    """Return a piece of a type without quotes, with the blanks that ClickHouse writes, and without the width of integers,
+    empty brackets and a comma before a closing bracket, which it leaves out."""
+    text = re.sub(r",\s*\)", ")", _NO_ARGUMENTS.sub(r"\1\2", text))
     text = re.sub(r"\s*,\s*", ", ", re.sub(r"\s+", " ", text))
     return re.sub(r"\s*=\s*", " = ", re.sub(r"\s*\(\s*", "(", text)).replace(" )", ")")
 

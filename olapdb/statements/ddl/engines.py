@@ -254,7 +254,8 @@ def _file_arguments(clause: nodes.EngineClause) -> tuple[str, ...]:
 def _join_arguments(clause: nodes.EngineClause) -> tuple[str, ...]:
     """Return strictness, kind and key columns of Join(…), the first two in capitals.
 
-    Raises NumberOfArgumentsDoesntMatch, BadArguments and NotSupportedError."""
+    Raises NumberOfArgumentsDoesntMatch, NotSupportedError for ANY FULL, and BadArguments for other words and for SEMI
+    or ANTI without a side."""
     uses = "Join(ANY|ALL|SEMI|ANTI, LEFT|INNER|RIGHT|FULL, keys…)"
     if len(clause.arguments) < 3:
         raise errors.NumberOfArgumentsDoesntMatch(
@@ -279,6 +280,12 @@ def _join_arguments(clause: nodes.EngineClause) -> tuple[str, ...]:
         raise errors.BadArguments(
             f"Parameter {names.index('') + 1} of storage Join don't look like column name.",
             hint=f"Say {uses}.",
+            position=clause.position,
+        )
+    if strictness in ("SEMI", "ANTI") and kind not in ("LEFT", "RIGHT"):
+        raise errors.BadArguments(
+            "SEMI|ANTI JOIN should be LEFT or RIGHT.",
+            hint=f"Say Join({strictness}, LEFT, keys…).",
             position=clause.position,
         )
     if kind == "FULL" and strictness != "ALL":

@@ -52,6 +52,7 @@ from olapdb.types import (
     SimpleAggregateFunction,
     String,
     Tuple,
+    WideNumber,
     any_part,
     has_floats,
     has_types_by_row,
@@ -134,9 +135,7 @@ def _has_nan(call: Call, zone: str) -> bool:
 def _skips_hours(call: Call, zone: str) -> bool:
     """Return whether the result is a time in another zone than UTC, since its clocks may skip an
     hour. `zone` is that of a type without a zone."""
-    result = plain(call.type)
-    own = result.zone if isinstance(result, DateTime | DateTime64) else "UTC"
-    return (own or zone) not in ("UTC", "Etc/UTC")
+    return (getattr(plain(call.type), "zone", "UTC") or zone) not in ("UTC", "Etc/UTC")
 
 
 def _moves_by_days(call: Call, zone: str) -> bool:
@@ -148,9 +147,24 @@ def _moves_by_days(call: Call, zone: str) -> bool:
 
 def _counts_seconds(call: Call, zone: str) -> bool:
     """Return whether the result is a time in a zone whose clocks were off UTC by seconds after 1970."""
-    result = plain(call.type)
-    own = result.zone if isinstance(result, DateTime | DateTime64) else "UTC"
-    return calendar.counts_seconds(own or zone)
+    return calendar.counts_seconds(getattr(plain(call.type), "zone", "UTC") or zone)
+
+
+def _rounds_to_fewer_digits(call: Call, zone: str) -> bool:
+    """Return whether the call rounds a DateTime64 from an origin to a unit with fewer digits than the time."""
+    given, made = (getattr(plain(e.type), "precision", 0) for e in (call.arguments[0], call))
+    return len(call.arguments) > 2 and made < given
+
+
+def _makes_wide_integers(call: Call, zone: str) -> bool:
+    """Return whether the call makes wide integers of Decimals."""
+    has_decimals = any("Decimal" in argument.type.name for argument in call.arguments)
+    return has_decimals and any_part(call.type, (WideNumber,))
+
+
+def _counts_to_64_bits(call: Call, zone: str) -> bool:
+    """Return whether the call makes a series of integers from one bound to another, with a UInt64 among them."""
+    return len(call.arguments) > 1 and any("UInt64" in a.type.name for a in call.arguments)
 
 
 _MINUTES = tuple(f"toStartOf{unit}" for unit in ("Minute", "FiveMinute", "FiveMinutes"))
@@ -164,16 +178,12 @@ _PARSING = tuple(
     for suffix in ("", "OrNull", "OrZero")
 )
 _CHANGED: tuple[tuple[int, Concerns, tuple[str, ...]], ...] = (
-    (
-        5,
-        _any,
-        ("visibleWidth", "levenshteinDistanceUTF8", "jaroSimilarity", "jaroWinklerSimilarity"),
-    ),
+    (5, _any, ("visibleWidth", "levenshteinDistanceUTF8")),
+    (5, _any, ("jaroSimilarity", "jaroWinklerSimilarity")),
     (5, _any, ("countMatches", "countMatchesCaseInsensitive", "compareSubstrings")),
     (5, _any, ("regexpQuoteMeta", "bitmaskToList", "upperUTF8", "lowerUTF8")),
     (5, _of_types(Float), ("roundToExp2", "roundDown", "arrayRemove")),
-    (5, _of_types(Date32, DateTime64), ("toYearNumSinceEpoch", "toMonthNumSinceEpoch")),
-    (5, _of_types(Date32, DateTime64), ("dateDiff",)),
+    (5, _of_types(Date32, DateTime64), ("toYearNumSinceEpoch", "toMonthNumSinceEpoch", "dateDiff")),
     (5, _constant_with("xx"), ("formatDateTimeInJodaSyntax",)),
     (5, _constant_with("%D"), _PARSING),
     (5, _skips_hours, tuple(f"{verb}{u}s" for verb in ("add", "subtract") for u in _DAYS)),
@@ -203,6 +213,10 @@ _CHANGED: tuple[tuple[int, Concerns, tuple[str, ...]], ...] = (
     (10, _mixes_bools, ("arrayPushBack", "arrayResize")),
     (11, _any, ("extractAllGroupsVertical", "extractAllGroupsHorizontal")),
     (11, _of_types(Date32, DateTime64), ("toStartOfISOYear",)),
+    (11, _any, ("exp10", "convertCharset", "minSampleSizeContinuous")),
+    (11, _rounds_to_fewer_digits, ("toStartOfInterval",)),
+    (11, _counts_to_64_bits, ("range", "mapPopulateSeries")),
+    (11, _makes_wide_integers, ("intDiv", "intDivOrZero", "tupleIntDivByNumber")),
     (11, _has_nan, ("equals", "notEquals", "less", "greater", "lessOrEquals", "greaterOrEquals")),
 )
 """(rules since which a function has other answers, for which calls, functions)."""

@@ -163,7 +163,6 @@ def test_ambiguity_is_an_error_where_wanted() -> None:
 @pytest.mark.parametrize(
     ("query", "clause"),
     [
-        ("SELECT 1 FROM flights AS a ASOF JOIN flights AS b ON a.day >= b.day", "ASOF"),
         ("SELECT delay FROM flights ORDER BY carrier COLLATE 'en'", "COLLATE"),
         ("SELECT 1 FROM (SELECT 1 SETTINGS max_threads = 1)", "max_threads"),
         (

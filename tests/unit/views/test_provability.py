@@ -889,6 +889,23 @@ def test_answers_that_changed_with_rules_10(
         ),
         ("Date", "SELECT toStartOfISOYear(toDate32(t)) AS n FROM s", ("toStartOfISOYear",)),
         ("Date", "SELECT toStartOfISOYear(toDate(t)) AS n FROM s", ()),
+        (
+            "DateTime64(3)",
+            "SELECT toStartOfInterval(toDateTime64(t, 6), INTERVAL 1 MILLISECOND, "
+            "toDateTime64('1970-01-01 00:00:00', 6)) AS n FROM s",
+            ("toStartOfInterval",),
+        ),
+        (
+            "DateTime64(6)",
+            "SELECT toStartOfInterval(toDateTime64(t, 6), INTERVAL 1 SECOND, "
+            "toDateTime64('1970-01-01 00:00:00', 6)) AS n FROM s",
+            (),
+        ),
+        ("Int128", "SELECT intDiv(a::Decimal(30, 2), 3) AS n FROM s", ("intDiv",)),
+        ("Int64", "SELECT intDiv(a::Decimal(18, 2), 3) AS n FROM s", ()),
+        ("Float64", "SELECT exp10(a) AS n FROM s", ("exp10",)),
+        ("Array(UInt64)", "SELECT range(a, a::UInt64 * 2) AS n FROM s", ("range",)),
+        ("Array(UInt64)", "SELECT range(a::UInt64) AS n FROM s", ()),
         ("String", "SELECT toString(b AND a) AS n FROM s", ("and",)),
         ("UInt8", "SELECT a AS n FROM s WHERE b AND a > 1", ()),
         ("String", "SELECT toString(c AND a) AS n FROM s", ()),
