@@ -132,10 +132,17 @@ def _has_nan(call: Call, zone: str) -> bool:
     )
 
 
+def _zone_of(call: Call, zone: str) -> str:
+    """Return the zone of the time that the call gives, `zone` for a type without one, "UTC" for anything else."""
+    result = plain(call.type)
+    own = result.zone if isinstance(result, DateTime | DateTime64) else "UTC"
+    return own or zone
+
+
 def _skips_hours(call: Call, zone: str) -> bool:
     """Return whether the result is a time in another zone than UTC, since its clocks may skip an
     hour. `zone` is that of a type without a zone."""
-    return (getattr(plain(call.type), "zone", "UTC") or zone) not in ("UTC", "Etc/UTC")
+    return _zone_of(call, zone) not in ("UTC", "Etc/UTC")
 
 
 def _moves_by_days(call: Call, zone: str) -> bool:
@@ -147,7 +154,7 @@ def _moves_by_days(call: Call, zone: str) -> bool:
 
 def _counts_seconds(call: Call, zone: str) -> bool:
     """Return whether the result is a time in a zone whose clocks were off UTC by seconds after 1970."""
-    return calendar.counts_seconds(getattr(plain(call.type), "zone", "UTC") or zone)
+    return calendar.counts_seconds(_zone_of(call, zone))
 
 
 def _rounds_to_fewer_digits(call: Call, zone: str) -> bool:
@@ -213,11 +220,11 @@ _CHANGED: tuple[tuple[int, Concerns, tuple[str, ...]], ...] = (
     (10, _mixes_bools, ("arrayPushBack", "arrayResize")),
     (11, _any, ("extractAllGroupsVertical", "extractAllGroupsHorizontal")),
     (11, _of_types(Date32, DateTime64), ("toStartOfISOYear",)),
-    (11, _any, ("exp10", "convertCharset", "minSampleSizeContinuous")),
-    (11, _rounds_to_fewer_digits, ("toStartOfInterval",)),
-    (11, _counts_to_64_bits, ("range", "mapPopulateSeries")),
-    (11, _makes_wide_integers, ("intDiv", "intDivOrZero", "tupleIntDivByNumber")),
     (11, _has_nan, ("equals", "notEquals", "less", "greater", "lessOrEquals", "greaterOrEquals")),
+    (12, _any, ("exp10", "convertCharset", "minSampleSizeContinuous")),
+    (12, _rounds_to_fewer_digits, ("toStartOfInterval",)),
+    (12, _counts_to_64_bits, ("range", "mapPopulateSeries")),
+    (12, _makes_wide_integers, ("intDiv", "intDivOrZero", "tupleIntDivByNumber")),
 )
 """(rules since which a function has other answers, for which calls, functions)."""
 _AGGREGATES: Mapping[str, int] = MappingProxyType(
