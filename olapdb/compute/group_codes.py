@@ -20,6 +20,7 @@ from olapdb.functions.kernels.arrow_buffers import empty, progression
 from olapdb.functions.kernels.columns import from_values
 from olapdb.native import grouping
 from olapdb.native.library import library
+from olapdb.native.values import is_integer_type
 from olapdb.records import dataclass
 from olapdb.threads import ThreadPool, cores, in_threads
 from olapdb.types.arrow_values import from_numpy, to_numpy
@@ -88,24 +89,55 @@ def grouped(keys: Sequence[pa.Array], rows: int) -> tuple[Groups, list[pa.Array]
 def _by_kernels(flat: Sequence[pa.Array], radix_max: int, threads: int) -> Factorised:
     """Group the rows of flat columns: through a table of at most `radix_max` places, by a hash of packed
     integers, or column by column."""
+    numbered = _packed(flat, radix_max)
+    if numbered is not None:
+        return numbered
+    threads = threads if len(flat[0]) >= tuning.MERGED_ROWS_MIN else 1
+    if len(flat) == 1:
+        return _by_hashing(flat, threads)
+    wide = grouping.number_rows(flat)
+    if wide is not None:
+        return Factorised(*wide)
+    codes = _codes_of(flat, [not is_integer_type(leaf.type) for leaf in flat], threads)
+    coded = [leaf if at not in codes else from_numpy(codes[at][0]) for at, leaf in enumerate(flat)]
+    numbered = _packed(coded, radix_max)
+    if numbered is not None:
+        return numbered
+    codes |= _codes_of(flat, [at not in codes for at in range(len(flat))], threads)
+    return _combined([codes[at] for at in range(len(flat))])
+
+
+def _packed(flat: Sequence[pa.Array], radix_max: int) -> Factorised | None:
+    """Group the rows of integers, dates or times by one number for each row: through a table of at most `radix_max`
+    places, or, of several columns, by its hash. Returns None for other types, and where the numbers would not fit."""
     numbered = grouping.number_integers(flat, radix_max)
     if numbered is not None:
         return Factorised(*numbered)
-    if len(flat) > 1:
-        packed = grouping.pack(flat, RADIX_MAX)
-        if packed is not None:
-            return Factorised(*grouping.number_keys(packed[0].view(np.uint64)))
-        wide = grouping.number_rows(flat)
-        if wide is not None:
-            return Factorised(*wide)
-    return _by_hashing(flat, threads if len(flat[0]) >= tuning.MERGED_ROWS_MIN else 1)
+    packed = grouping.pack(flat, RADIX_MAX) if len(flat) > 1 else None
+    if packed is None:
+        return None
+    return Factorised(*grouping.number_keys(packed[0].view(np.uint64)))
+
+
+def _codes_of(
+    flat: Sequence[pa.Array], wanted: Sequence[bool], threads: int
+) -> dict[int, tuple[np.ndarray, int]]:
+    """Return, by its position, what `encode` makes of each column that is wanted; several columns at a time."""
+    positions = [at for at, is_wanted in enumerate(wanted) if is_wanted]
+    encoded = in_threads(encode, [(flat[at],) for at in positions], threads)
+    return dict(zip(positions, encoded, strict=True))
 
 
 def _by_hashing(flat: Sequence[pa.Array], threads: int = 1) -> Factorised:
     """Group the rows of flat columns: number each column, several at a time, then combine the codes."""
     if len(flat) == 1:
         return number(flat[0])
-    (codes, count), *others = in_threads(encode, [(leaf,) for leaf in flat], threads)
+    return _combined(in_threads(encode, [(leaf,) for leaf in flat], threads))
+
+
+def _combined(encoded: Sequence[tuple[np.ndarray, int]]) -> Factorised:
+    """Group rows by the codes of each column, and the number of its codes."""
+    (codes, count), *others = encoded
     for leaf_codes, leaf_count in others:
         codes, count = _combine(codes, count, leaf_codes, leaf_count)
     if count <= max(len(codes), tuning.DENSE_RADIX_MIN):

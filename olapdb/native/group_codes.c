@@ -255,6 +255,49 @@ static inline const uint8_t *text_at(const Texts *texts, int64_t row, int64_t *s
     return texts->data + row * texts->width;
 }
 
+/* Short texts that were met lately, each as a number: one comparison tells a text's code. `hits` and `misses` count the
+ * texts that were looked up, so that columns of many different texts are not looked up for long. */
+typedef struct {
+    ShortText texts[1 << RECENT_BITS];
+    int64_t hits, misses;
+} RecentTexts;
+
+enum { LOOKED_UP_MIN = 1024 };
+
+static inline void forget_texts(RecentTexts *recent) {
+    for (int place = 0; place < 1 << RECENT_BITS; place++) recent->texts[place].size = -1;
+    recent->hits = recent->misses = 0;
+}
+
+static ALWAYS_INLINE ShortText *place_of(RecentTexts *recent, uint64_t word, int64_t size) {
+    return recent->texts + ((word + (uint64_t)size) * 0x9E3779B97F4A7C15u >> (64 - RECENT_BITS));
+}
+
+/* Write the codes of the rows from `start` up to `stop` whose texts were met lately. Put the other rows into `others`, in
+ * order; return how many these are. Up to `end` may be read. */
+static ALWAYS_INLINE int64_t code_recent(RecentTexts *recent, const Texts *texts, const uint8_t *validity, int64_t bit,
+                                         int64_t start, int64_t stop, const uint8_t *end, int64_t *others,
+                                         int64_t *codes) {
+    int64_t left = 0, hits = 0;
+    for (int64_t row = start; row < stop; row++) {
+        int64_t size;
+        const uint8_t *text = text_at(texts, row, &size);
+        if (size <= 8 && is_valid(validity, bit, row)) {
+            uint64_t word = whole_word(text, size, end);
+            const ShortText *known = place_of(recent, word, size);
+            if (known->size == size && known->word == word) {
+                codes[row] = known->code;
+                hits++;
+                continue;
+            }
+        }
+        others[left++] = row;
+    }
+    recent->hits += hits;
+    recent->misses += left;
+    return left;
+}
+
 /* Number texts, or values of a fixed width, as `olapdb_number_hashed` numbers keys. `offset_bytes` is
  * 4, 8, or 0 where each value has `width` bytes and `offsets` is not read. */
 EXPORT void olapdb_number_texts(const uint8_t *data, const void *offsets, int64_t offset_bytes,
@@ -263,7 +306,10 @@ EXPORT void olapdb_number_texts(const uint8_t *data, const void *offsets, int64_
                                 int64_t *firsts) {
     Texts texts = {data, offsets, offset_bytes, width};
     uint64_t mask = (uint64_t)capacity - 1, hashes[AHEAD];
-    int64_t size, known_size;
+    int64_t size, known_size, others[AHEAD];
+    RecentTexts recent;
+    const uint8_t *end = text_at(&texts, rows - 1, &size) + size;
+    forget_texts(&recent);
     memset(slots, 0xFF, (size_t)capacity * sizeof *slots);
     for (int64_t code = 0; code < progress->count; code++) {
         if (code == progress->null_code) continue;
@@ -272,29 +318,39 @@ EXPORT void olapdb_number_texts(const uint8_t *data, const void *offsets, int64_
         insert(slots, mask, hash, hash, code);
     }
     while (progress->row < rows && progress->count + AHEAD <= count_max(capacity)) {
-        int64_t start = progress->row, stop = start + AHEAD < rows ? start + AHEAD : rows;
-        for (int64_t row = start; row < stop; row++) {
-            const uint8_t *text = text_at(&texts, row, &size);
-            hashes[row - start] = is_valid(validity, bit, row) ? hash_bytes(text, size) : 0;
-            PREFETCH(&slots[hashes[row - start] & mask]);
+        int64_t start = progress->row, stop = start + AHEAD < rows ? start + AHEAD : rows, left = stop - start;
+        int looks_up = recent.misses <= recent.hits + LOOKED_UP_MIN;
+        if (looks_up) left = code_recent(&recent, &texts, validity, bit, start, stop, end, others, codes);
+        else
+            for (int64_t at = 0; at < left; at++) others[at] = start + at;
+        for (int64_t at = 0; at < left; at++) {
+            const uint8_t *text = text_at(&texts, others[at], &size);
+            hashes[at] = is_valid(validity, bit, others[at]) ? hash_bytes(text, size) : 0;
+            PREFETCH(&slots[hashes[at] & mask]);
         }
-        for (int64_t row = start; row < stop; row++) {
+        for (int64_t at = 0; at < left; at++) {
+            int64_t row = others[at];
             if (!is_valid(validity, bit, row)) {
                 number_null(progress, row, codes, firsts);
                 continue;
             }
             const uint8_t *text = text_at(&texts, row, &size);
-            uint64_t hash = hashes[row - start], place = hash & mask;
+            uint64_t hash = hashes[at], place = hash & mask;
             for (; slots[place].code >= 0; place = (place + 1) & mask) {
                 if (slots[place].key != hash) continue;
                 const uint8_t *known = text_at(&texts, firsts[slots[place].code], &known_size);
-                if (known_size == size && memcmp(known, text, (size_t)size) == 0) break;
+                /* Of texts of one size, up to 8 bytes, no two have one hash. */
+                if (known_size == size && (size <= 8 || memcmp(known, text, (size_t)size) == 0)) break;
             }
             if (slots[place].code < 0) {
                 slots[place] = (Slot){hash, progress->count};
                 firsts[progress->count++] = row;
             }
             codes[row] = slots[place].code;
+            if (looks_up && size <= 8) {
+                uint64_t word = whole_word(text, size, end);
+                *place_of(&recent, word, size) = (ShortText){word, size, codes[row]};
+            }
         }
         progress->row = stop;
     }

@@ -16,6 +16,7 @@ from olapdb.native.memory import address_of, empty
 from olapdb.native.values import (
     ColumnValues,
     as_integers,
+    is_integer_type,
     number_type,
     validity_of,
     values_of,
@@ -105,9 +106,11 @@ def digits_of(leaves: Sequence[pa.Array], radix_max: int) -> tuple[list[Digit], 
     """Return the columns as digits of one number, and its bound; None as `pack` does."""
     digits: list[Digit] = []
     radix = 1
+    if not all(is_integer_type(leaf.type) for leaf in leaves):
+        return None
     for leaf in leaves:
         values = values_of(leaf)
-        if values is None or not values.is_integer or not len(leaf):
+        if values is None or not len(leaf):
             return None
         low, high = bounds(values) if len(leaves) > 1 else _single_bounds(values, radix_max)
         count = high - low + 1 + (values.validity is not None)

@@ -92,6 +92,21 @@ static inline uint64_t short_word(const uint8_t *text, int64_t size) {
     return text[0] | (uint64_t)text[size >> 1] << 8 * (size >> 1) | (uint64_t)text[size - 1] << 8 * (size - 1);
 }
 
+/* Return a text of at most 8 bytes as a number. Up to `end` may be read. */
+static ALWAYS_INLINE uint64_t whole_word(const uint8_t *text, int64_t size, const uint8_t *end) {
+    if (end - text < 8) return short_word(text, size);
+    return load_64(text) & (size < 8 ? ((uint64_t)1 << 8 * size) - 1 : ~(uint64_t)0);
+}
+
+/* A text of at most 8 bytes that was met lately, as a number, and its code. A table of 256 of them fits a processor's
+ * first cache. */
+enum { RECENT_BITS = 8 };
+
+typedef struct {
+    uint64_t word;
+    int64_t size, code;
+} ShortText;
+
 /* Sort by the digits, of `bits` bits (at most 11), of the distances from `low`, the least significant first;
  * `span` is the largest distance. Return where the sorted words are: in `words` or in `others`. */
 static inline uint64_t *sorted_by_digits(uint64_t *words, int64_t count, uint64_t low, uint64_t span, int bits,

@@ -3,7 +3,7 @@
 
 #include "page_writing.h"
 
-enum { TRIED_ROWS = 4096, RECENT_BITS = 8 };
+enum { TRIED_ROWS = 4096 };
 
 /* The texts of the rows, as Arrow keeps them. */
 typedef struct {
@@ -17,12 +17,6 @@ typedef struct {
     uint32_t mask;
     int64_t count, most;
 } Distinct;
-
-/* A text of at most 8 bytes that was met, as a number, and its code. */
-typedef struct {
-    uint64_t word;
-    int64_t size, code;
-} ShortText;
 
 static inline int64_t text_bytes(const TextRows *rows, int64_t row) { return rows->offsets[row + 1] - rows->offsets[row]; }
 
@@ -115,12 +109,6 @@ static ALWAYS_INLINE uint8_t *put_text(uint8_t *to, const TextRows *rows, int64_
     if (size <= 16 && end - text >= 16) memcpy(to, text, 16);
     else memcpy(to, text, size);
     return to + size;
-}
-
-/* Return a text of at most 8 bytes as a number. Up to `end` may be read. */
-static ALWAYS_INLINE uint64_t whole_word(const uint8_t *text, int64_t size, const uint8_t *end) {
-    if (end - text < 8) return short_word(text, size);
-    return load_64(text) & (size < 8 ? ((uint64_t)1 << 8 * size) - 1 : ~(uint64_t)0);
 }
 
 /* Find the codes of the rows that have a text, unless too many differ. Return how many rows have one, -1 if too many

@@ -74,6 +74,11 @@ def number_type(arrow: pa.DataType) -> np.dtype | None:
     return None if number is None else _DTYPES[number]
 
 
+def is_integer_type(arrow: pa.DataType) -> bool:
+    """Return whether kernels take values of the type as integers: integers, dates, times, 64-bit decimals."""
+    return _TYPES.get(arrow.id, FLOATS_FROM) < FLOATS_FROM
+
+
 def as_integers(values: ColumnValues) -> ColumnValues:
     """Return floats as the integers that have their bits; integers unchanged."""
     if values.is_integer:

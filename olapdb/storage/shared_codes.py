@@ -184,8 +184,10 @@ def share_codes(columns: StoreColumns, path: str, column_id: int, sizes: Sequenc
         return
     chunks = None
     for coded in (False, True):
+        if chunks is not None or not cache.has(file, ChunkKey(column_id, 0, coded)):
+            continue
         keys = [ChunkKey(column_id, group, coded) for group in range(len(sizes))]
-        if chunks is None and cache.has(file, *keys):
+        if cache.has(file, *keys):
             chunks = cache.get(file, keys)
     if chunks is None or any(chunk is None for chunk in chunks):
         return

@@ -64,7 +64,7 @@ def packed(values: Sequence[object], arrow: pa.DataType) -> pa.Array | None:
         return pa.nulls(len(values), arrow)
     kinds = set(map(type, present))
     kind = kinds.pop()
-    return None if kinds else _of_one_kind(values, kind, arrow)
+    return None if kinds else _of_one_kind(values, kind, arrow, len(present) < len(values))
 
 
 def scalar_of(value: object, arrow: pa.DataType) -> pa.Scalar:
@@ -106,16 +106,20 @@ def to_numpy(array: pa.Array | pa.ChunkedArray) -> np.ndarray:
     return bits[skipped:].view(np.bool_)
 
 
-def _of_one_kind(values: Sequence[object], kind: type, arrow: pa.DataType) -> pa.Array | None:
-    """Build an array of values that are all of class `kind` or None. Returns None for unsupported types, and values
-    that do not fit."""
-    valid = np.array([value is not None for value in values])
+def _of_one_kind(
+    values: Sequence[object], kind: type, arrow: pa.DataType, has_nulls: bool
+) -> pa.Array | None:
+    """Build an array of values that are all of class `kind` or None, which are there if `has_nulls`. Returns None for
+    unsupported types, and values that do not fit."""
+    bitmap = None
+    if has_nulls:
+        valid = np.array([value is not None for value in values])
+        bitmap = np.packbits(valid, bitorder="little").tobytes()
     if kind in (list, tuple) and pa.types.is_list(arrow):
-        return _lists(values, valid, arrow)
+        return _lists(values, bitmap, arrow)
     buffers = _fixed(values, kind, arrow) or _texts(values, kind, arrow)  # type: ignore[arg-type]
     if buffers is None:
         return None
-    bitmap = None if valid.all() else np.packbits(valid, bitorder="little").tobytes()
     parts = (bitmap, *buffers)
     return pa.Array.from_buffers(
         arrow, len(values), [None if part is None else pa.py_buffer(part) for part in parts]
@@ -127,7 +131,7 @@ def _fixed(values: Sequence[object], kind: type, arrow: pa.DataType) -> tuple[by
     count = len(values)
     if kind is int and (integer := _integer_format(arrow)):
         try:
-            return (struct.pack(f"={count}{integer}", *(v or 0 for v in values)),)
+            return (struct.pack(f"={count}{integer}", *[v or 0 for v in values]),)
         except struct.error:
             return None
     if kind is datetime.datetime and pa.types.is_timestamp(arrow):
@@ -202,17 +206,17 @@ def _decimals(values: Sequence[object], arrow: pa.Decimal128Type) -> tuple[bytes
     return (b"".join(parts),)
 
 
-def _lists(values: Sequence[object], valid: np.ndarray, arrow: pa.ListType) -> pa.Array | None:
-    """Build an array of lists or tuples; None where `packed` returns None. `valid` is a mask of the values that are
-    not None."""
+def _lists(values: Sequence[object], bitmap: bytes | None, arrow: pa.ListType) -> pa.Array | None:
+    """Build an array of lists or tuples; None where `packed` returns None. `bitmap` says which values are not None;
+    None if all are."""
     lists = [value if isinstance(value, (list, tuple)) else () for value in values]
     offsets = np.array([0, *accumulate(map(len, lists))], np.int32)
     items = packed([item for value in lists for item in value], arrow.value_type)
     if items is None:
         return None
-    bitmap = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
+    validity = None if bitmap is None else pa.py_buffer(bitmap)
     return pa.Array.from_buffers(
-        arrow, len(values), [bitmap, pa.py_buffer(offsets)], children=[items]
+        arrow, len(values), [validity, pa.py_buffer(offsets)], children=[items]
     )
 
 
@@ -224,12 +228,25 @@ def _texts(
         return None
     if kind is bytes and arrow not in (pa.binary(), pa.large_binary()):
         return None
+    joined = _ascii(values) if kind is str else None
+    if joined is not None:
+        ends = accumulate(map(len, values), initial=0)  # type: ignore[arg-type]
+        return struct.pack(f"={len(values) + 1}{_TEXTS[arrow]}", *ends), joined
     try:
         parts = [v.encode() if isinstance(v, str) else bytes(v or b"") for v in values]
     except UnicodeEncodeError:
         return None
     offsets = accumulate(map(len, parts), initial=0)
     return struct.pack(f"={len(values) + 1}{_TEXTS[arrow]}", *offsets), b"".join(parts)
+
+
+def _ascii(values: Sequence[str | bytes | None]) -> bytes | None:
+    """Return the bytes of all texts, one behind the other, where each character is a byte. None if one is not, or is NULL."""
+    try:
+        joined = "".join(values)  # type: ignore[arg-type]
+    except TypeError:  # a NULL
+        return None
+    return joined.encode() if joined.isascii() else None
 
 
 TRUE, FALSE = (

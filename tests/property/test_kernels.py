@@ -94,6 +94,34 @@ def columns(draw: st.DrawFn, names: list[str], rows: int) -> pa.Array:
     return array_of(drawn, data_type.arrow).slice(skipped)
 
 
+@given(st.lists(st.sampled_from([b"", b"\0", b"\0\0", b"a", b"a\0", b"\0" * 8, b"\0" * 9, None])))
+def test_group_codes_of_texts_that_end_in_zeros(values: list[bytes | None]) -> None:
+    """A short text is told by one number, which is that of a longer one too."""
+    column = pa.array(values * 70, pa.binary())
+    codes, count = encode(column)
+    with without_kernels():
+        expected, expected_count = encode(column)
+    np.testing.assert_array_equal(codes, expected)
+    assert count == expected_count
+
+
+@pytest.mark.parametrize("spread", [1, 100_000, 1 << 61])
+def test_group_codes_of_texts_beside_integers(spread: int) -> None:
+    """One table, a hash of one number, and codes of each column, by how far the integers lie apart."""
+    random = np.random.default_rng(spread)
+    rows = tuning.MERGED_ROWS_MIN
+    texts = pa.array([f"name {n}" for n in range(300)]).take(
+        pa.array(random.integers(0, 300, rows))
+    )
+    numbers = pa.array(random.integers(-3, 4, rows) * spread, mask=random.random(rows) < 0.1)
+    for keys in ([texts, numbers], [numbers, texts, texts]):
+        compiled = factorise(keys, rows, threads=2)
+        with without_kernels():
+            expected = factorise(keys, rows)
+        np.testing.assert_array_equal(compiled.codes, expected.codes)
+        np.testing.assert_array_equal(compiled.first, expected.first)
+
+
 @given(st.data())
 def test_group_codes(data: st.DataObject) -> None:
     rows = data.draw(st.integers(0, 60))
@@ -107,7 +135,7 @@ def test_group_codes(data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("distinct", [3, 2_600, 20_000, 60_000])
-@pytest.mark.parametrize("name", ["uint64", "date32", "string", "fixed", "decimal"])
+@pytest.mark.parametrize("name", ["uint64", "date32", "string", "short", "fixed", "decimal"])
 def test_group_codes_of_tables_that_grow(name: str, distinct: int) -> None:
     """More keys than a table has slots at first, with NULLs between them."""
     numbers = np.random.default_rng(distinct).integers(0, distinct, 60_000)
@@ -116,6 +144,7 @@ def test_group_codes_of_tables_that_grow(name: str, distinct: int) -> None:
         "uint64": pa.array(spread),
         "date32": pa.array((spread >> np.uint64(32)).astype(np.int32), pa.date32()),
         "string": pa.array(spread).cast(pa.string()),
+        "short": pa.array([number.tobytes()[: 1 + number % 8] for number in numbers], pa.binary()),
         "fixed": pa.array([number.tobytes() * 2 for number in spread], pa.binary(16)),
         "decimal": pa.array(numbers).cast(pa.decimal128(38, 2)),
     }

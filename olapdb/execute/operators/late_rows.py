@@ -322,9 +322,9 @@ class _KeyIntervals:
                     # The footer may be unread, and the part's bounds say the same.
                     bounds.append(part_columns.bounds(piece.selection.part).get(column))
                     continue
-                row_groups = piece.selection.reader.row_groups
-                numbers = range(len(row_groups)) if piece.groups is None else piece.groups
-                bounds.extend(row_groups[number].bounds.get(column) for number in numbers)
+                of_groups = piece.selection.reader.bounds_in_groups(column)
+                numbers = range(len(of_groups)) if piece.groups is None else piece.groups
+                bounds.extend(of_groups[number] for number in numbers)
             starts.append(len(bounds))
         values = interval_of_bounds(bounds, key.expression.type)
         return None if values is None else _KeyIntervals(key, values, np.array(starts))

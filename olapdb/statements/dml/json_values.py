@@ -49,7 +49,7 @@ def read_small_values(
     if rows is None:
         return None
     width = len(targets)
-    if any(type(row) is not list or len(row) != width for row in rows):
+    if set(map(type, rows)) != {list} or set(map(len, rows)) != {width}:
         return None
     arrays, types = [], []
     for values, target in zip(zip(*rows, strict=True), targets, strict=True):
@@ -65,13 +65,13 @@ def read_small_values(
     return arrays, types
 
 
-def _parse_rows(text: str) -> list[object] | None:
+def _parse_rows(text: str) -> list[list[object]] | None:
     """Return the rows as JSON reads them; None if ClickHouse could read them otherwise."""
     if len(text) > tuning.JSON_TEXT_MAX or not _is_plain(text):
         return None
     body = text.strip().removesuffix(";")
     try:
-        rows: list[object] = json.loads(
+        rows: list[list[object]] = json.loads(
             f"[{body.translate(_TO_JSON)}]", parse_constant=_refuse_constant
         )
     except (ValueError, RecursionError):

@@ -28,7 +28,7 @@ from olapdb.optimize.cardinality import Estimator
 from olapdb.optimize.order_joins import joined_tables, order_joins
 from olapdb.optimize.share_subplans import share_subplans
 from olapdb.optimize.statistics import statistics_of
-from olapdb.plan.expressions import ColumnRef
+from olapdb.plan.expressions import Call, Cast, ColumnRef, Constant, Expression, InValues
 from olapdb.plan.nodes import Join, Limit, Plan, Project, Values
 from olapdb.plan.tree import all_expressions, all_nodes, all_scans
 from olapdb.result import Result
@@ -48,6 +48,9 @@ else:
     wide_rows = LazyModule("olapdb.optimize.wide_rows")
     sql_format = LazyModule("olapdb.sql.format")
     syntax_limits = LazyModule("olapdb.statements.query.syntax_limits")
+
+_SHORT_BYTES = 64
+"""A constant text of so many bytes is short."""
 
 
 def run_query(query: nodes.Query, context: StatementContext) -> Result:
@@ -225,12 +228,37 @@ def _with_semi_joins(plan: Plan, context: StatementContext, estimator: Estimator
 
 def _with_bounded_rows(plan: Plan) -> Plan:
     """Return the plan with wide values computed by Projects, some rows at a time; a plan that reads no rows, or computes
-    nothing but aggregates of columns, as it is."""
+    nothing but numbers, dates and times, as it is."""
     if all(isinstance(node, Project | Values | Limit) for node in all_nodes(plan.root)):
         return plan
-    if all(isinstance(expression, ColumnRef) for expression in all_expressions(plan.root)):
+    if all(map(_is_narrow, all_expressions(plan.root))):
         return plan
     return wide_rows.compute_wide_values_apart(plan)
+
+
+def _is_narrow(part: Expression) -> bool:
+    """Return whether a part of an expression, without its children, cannot be wide: a column, a short constant, or a call
+    or a conversion that gives a number, a date or a time whatever the batch of its row. Most queries need
+    no more, and do without the modules that look closer."""
+    match part:
+        case ColumnRef() | InValues():
+            return True
+        case Constant(value=value):
+            arrow = value.type
+            is_text = pa.types.is_string(arrow) or pa.types.is_binary(arrow)
+            is_short = not is_text or not value.is_valid or value.as_buffer().size <= _SHORT_BYTES
+            return is_short and not pa.types.is_nested(arrow)
+        case Call(function=function):
+            return function.volatility == "pure" and _has_few_bytes(part.type.arrow)
+        case Cast():
+            return _has_few_bytes(part.type.arrow)
+        case _:
+            return False
+
+
+def _has_few_bytes(arrow: pa.DataType) -> bool:
+    """Return whether all values of the type are numbers, dates or times."""
+    return bool(pa.types.is_primitive(arrow) or pa.types.is_decimal(arrow))
 
 
 def _shared(plan: Plan, context: StatementContext, estimator: Estimator | None = None) -> Plan:
