@@ -40,9 +40,8 @@ def array_join_batches(
     with context.memory.account("ARRAY JOIN") as account:
         if not context.cuts_wide_rows:
             for batch in child:
-                yield from _join_rows(
-                    node, batch, _arrays(node, batch, context, account), context, account
-                )
+                arrays = _arrays(node, batch, context, account)
+                yield from _join_rows(node, batch, arrays, context)
             return
         pieces = RowPieces(context.batch_bytes)
         for piece in pieces.cut(child):
@@ -67,7 +66,7 @@ def _join_piece(
             arrays = None
         pieces.learn(piece.num_rows, max(account.held_bytes, computed.nbytes or 0))
     if arrays is not None:
-        yield from _join_rows(node, piece, arrays, context, account)
+        yield from _join_rows(node, piece, arrays, context)
         return
     middle = piece.num_rows // 2
     for half in (piece.slice(0, middle), piece.slice(middle)):
@@ -77,23 +76,26 @@ def _join_piece(
 def _arrays(
     node: ArrayJoin, batch: pa.RecordBatch, context: ExecutionContext, account: MemoryAccount
 ) -> list[pa.Array]:
-    """Return the node's arrays in the rows of the batch, as lists; the account counts them alone."""
+    """Return the node's arrays in the rows of the batch, as lists. The account counts them, and what LEFT takes beside
+    them."""
     account.set(0)
     types = [f.type for f in node.schema[len(node.kept) :]]
     arrays = [
         _list(evaluate_array(e, batch, context.environment, context.subqueries), t)
         for (_, e), t in zip(node.arrays, types, strict=True)
     ]
-    account.set(sum(array.nbytes for array in arrays) + batch.num_rows * BYTES_PER_ROW)
+    nbytes = sum(array.nbytes for array in arrays)
+    rows = batch.num_rows
+    counts = _counts(arrays[0])
+    if node.left and not counts.all():  # the elements are copied to add the default
+        nbytes *= 2
+        rows += int(counts.sum()) + len(counts)
+    account.set(nbytes + rows * BYTES_PER_ROW)
     return arrays
 
 
 def _join_rows(
-    node: ArrayJoin,
-    batch: pa.RecordBatch,
-    arrays: Sequence[pa.Array],
-    context: ExecutionContext,
-    account: MemoryAccount,
+    node: ArrayJoin, batch: pa.RecordBatch, arrays: Sequence[pa.Array], context: ExecutionContext
 ) -> Iterator[pa.RecordBatch]:
     """Yield the batch with a row for each element of its arrays, in pieces.
 
@@ -103,8 +105,6 @@ def _join_rows(
     counts = _common_counts(arrays)
     elements = [array.flatten() for array in arrays]
     if node.left and not counts.all():
-        copied = sum(column.nbytes for column in elements)
-        account.grow(copied + (int(counts.sum()) + len(counts)) * BYTES_PER_ROW)
         elements = [_with_default(c, t) for c, t in zip(elements, types, strict=True)]
         positions = _element_positions(counts)
         counts = np.maximum(counts, 1)

@@ -72,6 +72,7 @@ LONG = {
     "of many rows": "SELECT number, x FROM numbers(300) ARRAY JOIN range(number * 100) AS x",
     "of one length": "SELECT number, arrayJoin(range(40000)) AS x FROM numbers(300)",
     "a few are long": "SELECT number, x FROM numbers(300) ARRAY JOIN range(if(number % 7 = 3, 40000, 3)) AS x",
+    "LEFT of one": "SELECT number, x FROM numbers(30) LEFT ARRAY JOIN range(number * 3000) AS x",
     "LEFT": "SELECT number, x, y FROM numbers(300) LEFT ARRAY JOIN range(number * 60) AS x, range(number * 60) AS y",
 }
 
