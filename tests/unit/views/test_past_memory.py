@@ -13,12 +13,18 @@ pytestmark = pytest.mark.feature("views")
 INSERT = "INSERT INTO src SELECT number, number % 77, toString(number) FROM numbers(100000)"
 LIMIT = "SET max_memory_usage = 2000000"
 VIEWS = {
-    "many groups": ("k", "SELECT intHash64(a) % 300007 AS k, count() AS n, sum(b) AS t FROM src GROUP BY k"),
+    "many groups": (
+        "k",
+        "SELECT intHash64(a) % 300007 AS k, count() AS n, sum(b) AS t FROM src GROUP BY k",
+    ),
     "distinct values of one group": (
         "k",
         "SELECT a % 3 AS k, uniqExact(s) AS u, quantileExact(a) AS q, sumDistinct(a) AS d FROM src GROUP BY k",
     ),
-    "one group": ("u", "SELECT uniqExact(s) AS u, quantilesExact(0.1, 0.9)(a) AS q, topK(3)(s) AS t FROM src"),
+    "one group": (
+        "u",
+        "SELECT uniqExact(s) AS u, quantilesExact(0.1, 0.9)(a) AS q, topK(3)(s) AS t FROM src",
+    ),
     "a join": ("a", "SELECT src.a AS a, dim.name AS name FROM src JOIN dim ON src.a = dim.a"),
     "groups of a join": (
         "name",
@@ -27,7 +33,7 @@ VIEWS = {
     "a window": ("a", "SELECT a, sum(b) OVER (PARTITION BY b ORDER BY a) AS w FROM src"),
     "a set": ("a", "SELECT a, s FROM src WHERE a IN (SELECT a FROM dim)"),
     "LIMIT BY": ("a", "SELECT a, s FROM src ORDER BY s LIMIT 1 BY s"),
-}  # fmt: skip
+}
 
 
 def prepare(connection: Connection) -> None:
