@@ -23,6 +23,8 @@ _ADVICE_FOR = {
     " groupArray(n)(x), or GROUP BY more keys.",
     "window functions": " The disk takes the rows of a partition, but the rows of one frame, and those of nth_value and"
     " unbounded RANGE to an offset, must fit the memory: use a shorter frame, or PARTITION BY more keys.",
+    "ARRAY JOIN": " Rows are joined some at a time, but the arrays of one row must fit the memory: let several rows have"
+    " shorter arrays, as FROM numbers(n) does in place of arrayJoin(range(n)).",
     "FINAL": " The disk takes the rows of FINAL, but those of one sorting key must fit the memory.",
 }
 """What else to do where an operator cannot go on, by its name."""

@@ -262,6 +262,12 @@ class Aggregate(ABC):
         """Return how the elements of one group's states can be divided, so that memory need not take them all."""
         return "none"
 
+    @property
+    def divides_exactly(self) -> bool:
+        """Return whether the result of a group's parts is that of its whole state, to the last bit. A view takes no other,
+        since its rows must not depend on the memory that an INSERT had."""
+        return True
+
     def elements(self, states: pa.Array) -> list[pa.Array]:
         """Return the elements of states of one group, a row for each; the first column is the value by which they are
         divided. Only for a `division` other than none; this base raises NotImplementedError."""

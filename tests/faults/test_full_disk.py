@@ -152,6 +152,14 @@ def test_states_are_read_on_a_full_disk(disk: Path, tmp_path: Path) -> None:
         "SELECT DISTINCT intHash64(number) AS k FROM numbers(3000000)",
         "SELECT l.number FROM numbers(3000000) AS l JOIN numbers(3000000) AS r"
         " ON intHash64(l.number) = intHash64(r.number)",
+        "SELECT rank() OVER (PARTITION BY number % 9 ORDER BY intHash64(number)) FROM numbers(3000000)",
+        "SELECT intHash64(number) AS h FROM numbers(3000000) LIMIT 1 BY h",
+        "SELECT intHash64(number) FROM numbers(3000000) EXCEPT SELECT number FROM numbers(3000000)",
+        "SELECT l.number FROM numbers(3000000) AS l ASOF JOIN numbers(3000000) AS r"
+        " ON l.number % 9 = r.number % 9 AND intHash64(l.number) >= intHash64(r.number)",
+        "SELECT uniqExact(intHash64(number)), quantileExact(intHash64(number)) FROM numbers(3000000)",
+        "SELECT count() FROM numbers(3000000) WHERE intHash64(number) IN (SELECT intHash64(number) FROM numbers(3000000))",
+        "INSERT INTO viewed SELECT number FROM numbers(3000000)",
     ],
 )
 def test_temporary_data_that_does_not_fit(disk: Path, query: str) -> None:
@@ -159,13 +167,20 @@ def test_temporary_data_that_does_not_fit(disk: Path, query: str) -> None:
     it was."""
     operations = ("group_by", "sort", "join", "distinct")
     spilling = {f"max_bytes_before_external_{operation}": 1_000_000 for operation in operations}
+    spilling |= {"max_memory_usage": 24_000_000}
     with olapdb.connect(str(disk / "spilling"), settings=spilling) as connection:
         connection.execute("CREATE TABLE t (a UInt64) ENGINE = MergeTree ORDER BY a")
         connection.execute("INSERT INTO t SELECT number FROM numbers(1000)")
+        connection.execute("CREATE TABLE viewed (a UInt64) ENGINE = Null")
+        connection.execute(
+            "CREATE MATERIALIZED VIEW v ENGINE = SummingMergeTree ORDER BY k AS"
+            " SELECT intHash64(a) AS k, count() AS n FROM viewed GROUP BY k"
+        )
         filler = fill(disk, 4 << 20)
         free_bytes = os.statvfs(disk).f_bavail
         with pytest.raises(NotEnoughSpace, match="temporary data"):
             connection.execute(query).fetchall()
+        assert connection.execute("SELECT count() FROM v").fetchall() == [(0,)]
         assert os.statvfs(disk).f_bavail == free_bytes
         assert list((disk / "spilling" / "tmp").iterdir()) == []
         filler.unlink()

@@ -15,6 +15,7 @@ import pytest
 import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import QueryWasCancelled, ThrowIfNonZero
+from tests.faults.spill_child import QUERIES
 
 pytestmark = pytest.mark.feature("crashes")
 
@@ -102,13 +103,15 @@ def test_a_process_that_is_killed(tmp_path: Path) -> None:
         text=True,
     )
     assert child.stdout is not None
-    assert int(child.stdout.readline()) > 0
+    opened = dict(zip(QUERIES, map(int, child.stdout.readline().split()), strict=True))
+    assert [name for name, files in opened.items() if files < 1] == []
     child.send_signal(signal.SIGKILL)
     child.wait()
     child.communicate()
     assert list((folder / "tmp").iterdir()) == []
     with olapdb.connect(str(folder)) as connection:
-        assert connection.execute("SELECT 1").fetchall() == [(1,)]
+        counted = connection.execute("SELECT count(), sum(a) FROM sums").fetchall()
+        assert counted == [(400_000, 2 * sum(range(200_000)))]
 
 
 def test_named_files_of_a_killed_process_are_removed_by_the_next_open(tmp_path: Path) -> None:

@@ -86,7 +86,8 @@ def _aggregated(
             stack.enter_context(context.memory.account("GROUP BY")) for _ in range(2)
         )
         # What makes other groups of these, and a LIMIT that keeps some, need states.
-        is_final = not node.sets and node.totals is None and first is None and not context.blocks
+        is_final = not node.sets and node.totals is None and first is None
+        is_final &= not context.blocks or all(call.aggregate.divides_exactly for call in calls)
         answers = results_of(node, positions) if is_final else ()
         repeats = bool(node.sets) and node.totals is None and first is None
         merger = stack.enter_context(

@@ -14,10 +14,11 @@ import pyarrow.compute as pc
 
 from olapdb.compute.batches import make_batch, single_chunk
 from olapdb.compute.context import ExecutionContext
-from olapdb.compute.evaluate import evaluate_array
+from olapdb.compute.evaluate import counting_bytes, evaluate_array
 from olapdb.compute.memory import MemoryAccount
 from olapdb.compute.row_sizes import longest_row, row_sizes, stretches
-from olapdb.errors import SizesOfArraysDoNotMatch
+from olapdb.errors import MemoryLimitExceeded, SizesOfArraysDoNotMatch
+from olapdb.execute.operators.row_pieces import RowPieces
 from olapdb.functions import default_value
 from olapdb.plan.nodes import ArrayJoin
 from olapdb.types import DataType
@@ -34,31 +35,76 @@ def array_join_batches(
     `context.batch_bytes` bytes.
 
     Raises SizesOfArraysDoNotMatch if the arrays of a row differ in length, MemoryLimitExceeded
-    where the arrays of a batch are too long.
+    where the arrays of one row are too long, or those of a batch that may not be cut.
     """
     with context.memory.account("ARRAY JOIN") as account:
-        for batch in child:
-            yield from _join_batch(node, batch, context, account)
+        if not context.cuts_wide_rows:
+            for batch in child:
+                arrays = _arrays(node, batch, context, account)
+                yield from _join_rows(node, batch, arrays, context)
+            return
+        pieces = RowPieces(context.batch_bytes)
+        for piece in pieces.cut(child):
+            yield from _join_piece(node, piece, pieces, context, account)
 
 
-def _join_batch(
-    node: ArrayJoin, batch: pa.RecordBatch, context: ExecutionContext, account: MemoryAccount
+def _join_piece(
+    node: ArrayJoin,
+    piece: pa.RecordBatch,
+    pieces: RowPieces,
+    context: ExecutionContext,
+    account: MemoryAccount,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the batch with a row for each element of the arrays, in pieces.
+    """Yield the rows of a piece with a row for each element, each half of them in turn where memory does not take all of
+    their arrays. Tell `pieces` how many bytes the arrays, and the values that they were made of, have."""
+    with counting_bytes() as computed:
+        try:
+            arrays = _arrays(node, piece, context, account)
+        except MemoryLimitExceeded:
+            if piece.num_rows == 1:
+                raise
+            arrays = None
+        pieces.learn(piece.num_rows, max(account.held_bytes, computed.nbytes or 0))
+    if arrays is not None:
+        yield from _join_rows(node, piece, arrays, context)
+        return
+    middle = piece.num_rows // 2
+    for half in (piece.slice(0, middle), piece.slice(middle)):
+        yield from _join_piece(node, half, pieces, context, account)
 
-    LEFT ARRAY JOIN keeps a row without elements once, with default values.
-    """
+
+def _arrays(
+    node: ArrayJoin, batch: pa.RecordBatch, context: ExecutionContext, account: MemoryAccount
+) -> list[pa.Array]:
+    """Return the node's arrays in the rows of the batch, as lists. The account counts them, and what LEFT takes beside
+    them."""
+    account.set(0)
     types = [f.type for f in node.schema[len(node.kept) :]]
     arrays = [
         _list(evaluate_array(e, batch, context.environment, context.subqueries), t)
         for (_, e), t in zip(node.arrays, types, strict=True)
     ]
-    account.set(sum(array.nbytes for array in arrays) + batch.num_rows * BYTES_PER_ROW)
+    nbytes = sum(array.nbytes for array in arrays)
+    rows = batch.num_rows
+    counts = _counts(arrays[0])
+    if node.left and not counts.all():  # the elements are copied to add the default
+        nbytes *= 2
+        rows += int(counts.sum()) + len(counts)
+    account.set(nbytes + rows * BYTES_PER_ROW)
+    return arrays
+
+
+def _join_rows(
+    node: ArrayJoin, batch: pa.RecordBatch, arrays: Sequence[pa.Array], context: ExecutionContext
+) -> Iterator[pa.RecordBatch]:
+    """Yield the batch with a row for each element of its arrays, in pieces.
+
+    LEFT ARRAY JOIN keeps a row without elements once, with default values.
+    """
+    types = [f.type for f in node.schema[len(node.kept) :]]
     counts = _common_counts(arrays)
     elements = [array.flatten() for array in arrays]
     if node.left and not counts.all():
-        copied = sum(column.nbytes for column in elements)
-        account.grow(copied + (int(counts.sum()) + len(counts)) * BYTES_PER_ROW)
         elements = [_with_default(c, t) for c, t in zip(elements, types, strict=True)]
         positions = _element_positions(counts)
         counts = np.maximum(counts, 1)

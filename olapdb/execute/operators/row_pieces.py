@@ -1,7 +1,8 @@
 """Pieces of batches for which wide values are computed: as many rows at a time as the values have room for.
 
 How large the values of repeat(s, n) are shows when they are there. The first piece has few rows, and each later one
-as many as the bytes of the piece before suggest, but not many times as many rows."""
+as many as the bytes of the piece before suggest, but not many times as many rows. Once a piece had much more bytes than
+wanted, as few of its rows were large, pieces grow slowly: the next large rows are then among few again."""
 
 from __future__ import annotations
 
@@ -10,8 +11,10 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-_FIRST_ROWS = 256
-_GROWTH = 16
+_FIRST_ROWS = 16
+_GROWTH, _GROWTH_OF_UNEVEN = 16, 2
+_MUCH = 2
+"""A piece of more than this many times the wanted bytes shows that rows are uneven."""
 
 
 class RowPieces:
@@ -19,7 +22,7 @@ class RowPieces:
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
-        self._rows = _FIRST_ROWS
+        self._rows, self._growth = _FIRST_ROWS, _GROWTH
         self._lock = threading.Lock()
 
     def cut(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -35,4 +38,6 @@ class RowPieces:
         """Take note that the values of a piece of `rows` rows had `nbytes` bytes."""
         fitting = self._bytes_max * rows // max(nbytes, 1)
         with self._lock:
-            self._rows = max(min(fitting, max(self._rows, _GROWTH * rows)), 1)
+            if nbytes > _MUCH * self._bytes_max:
+                self._growth = _GROWTH_OF_UNEVEN
+            self._rows = max(min(fitting, max(self._rows, self._growth * rows)), 1)

@@ -22,6 +22,7 @@ from olapdb.execute.spill.sorter import Sorter
 from olapdb.model.schema import Table
 from olapdb.plan.expressions import ColumnRef
 from olapdb.plan.nodes import Field, Schema, SortKey
+from olapdb.types.arrow_values import from_numpy
 
 COPIES = 3
 BYTES_PER_ROW = 40
@@ -124,7 +125,7 @@ def _in_pieces(
         if last_start:
             yield visible(table, combine(table, rows.slice(0, last_start), layout))
         # A copy: a slice would hold the memory of all rows.
-        rows = rows.slice(last_start).take(pa.array(np.arange(rows.num_rows - last_start)))
+        rows = rows.slice(last_start).take(from_numpy(np.arange(rows.num_rows - last_start)))
         if table.engine.name in _COMBINED_EARLY:
             rows = combine(table, rows, layout)
         waiting, enough_rows = [rows], 2 * rows.num_rows

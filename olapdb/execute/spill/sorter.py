@@ -37,12 +37,15 @@ KEY_BYTES = 16
 KEY_SAMPLE_ROWS = 64
 """Measure computed texts and arrays in so many rows of a batch."""
 BLOCK_BYTES_MIN, BLOCK_BYTES_MAX = 1 << 16, 16 << 20
-BLOCKS_OF_MEMORY = 64
+BLOCKS_OF_MEMORY = 128
 """Cut a run into blocks of this fraction of the query's memory."""
 SEARCH_STEP = 512
 """Rows of a block of which one is compared first to find how many come before a row."""
 CUT_ROWS_PER_RUN = 256
 """Rows of a merge are not cut into pieces of fewer rows than this for each of the runs."""
+MERGE_SHARE = 2
+"""Merging takes at most one part in so many of the memory, or that of two runs: the operators that read the sorted rows need
+the rest."""
 MERGE_COPIES = 4
 """What merging needs of each block: itself, joined with the others, its keys, and its result."""
 
@@ -272,7 +275,8 @@ class Sorter:
         assert self._file is not None
         runs, self._runs = self._runs, []
         block_bytes = max(extent.nbytes for run in runs for extent in run)
-        fan_in = max(self._account.available_bytes // (MERGE_COPIES * block_bytes), 2)
+        memory_bytes = self._account.available_bytes // MERGE_SHARE
+        fan_in = max(memory_bytes // (MERGE_COPIES * block_bytes), 2)
         while len(runs) > fan_in:
             runs = [
                 self._write(self._merge(runs[at : at + fan_in])) if at + 1 < len(runs) else runs[at]

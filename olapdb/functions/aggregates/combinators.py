@@ -17,6 +17,7 @@ from olapdb.functions.kernels import columns
 from olapdb.lazy import lazy_modules
 from olapdb.native.group_totals import Total
 from olapdb.records import dataclass
+from olapdb.types import has_floats
 
 if TYPE_CHECKING:
     from olapdb.functions.aggregates import distinct, extremes
@@ -46,6 +47,12 @@ class Combinator(Aggregate):
     def finalize(self, states: pa.Array) -> pa.Array:
         """Return the inner aggregate's results."""
         return self.inner.finalize(states)
+
+    @property
+    def divides_exactly(self) -> bool:
+        """Return whether the result of a group's parts is that of its whole state, to the last bit, as the inner
+        aggregate says."""
+        return self.inner.divides_exactly
 
 
 @dataclass(frozen=True)
@@ -330,6 +337,11 @@ class DistinctCombinator(Combinator):
     def division(self) -> Division:
         """Return "by value" if the inner state has one size, whatever the number of values; else "none"."""
         return "none" if columns.has_lists(self.inner.state_type.arrow) else "by value"
+
+    @property
+    def divides_exactly(self) -> bool:
+        """Return whether inner states have no floats, whose sums depend on the order of the values."""
+        return not has_floats(self.inner.state_type.state)
 
     def elements(self, states: pa.Array) -> list[pa.Array]:
         """Return the values of states."""

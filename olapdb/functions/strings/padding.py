@@ -20,6 +20,7 @@ from olapdb.functions.strings.arguments import (
     text_rule,
 )
 from olapdb.types import STRING, DataType, Integer
+from olapdb.types.arrow_values import from_numpy
 
 
 def _trim(function: Callable[..., pa.Array]) -> scalar.Kernel:
@@ -101,7 +102,7 @@ def _repeat(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     count = np.maximum(saturated_integers(arrays[1]), 0)
     if (count > 1_000_000).any():
         raise TooLargeStringSize("A string can be repeated 1,000,000 times.")
-    return pc.binary_repeat(columns.text(arrays[0]), pa.array(count))
+    return pc.binary_repeat(columns.text(arrays[0]), from_numpy(count))
 
 
 def _space(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from olapdb.errors import SizesOfArraysDoNotMatch
+import olapdb
+from olapdb.errors import MemoryLimitExceeded, SizesOfArraysDoNotMatch
 from olapdb.execute import ExecutionContext, run_node
 from olapdb.plan import nodes
 from olapdb.types import INT64, STRING, Array, Nullable
@@ -65,3 +66,30 @@ def test_arrays_of_a_row_are_of_one_length(left: bool) -> None:
     arrays = tuple((f"x{name}", col(name, Array(INT64))) for name in "ab")
     with pytest.raises(SizesOfArraysDoNotMatch, match="2 and 0 elements"):
         rows_of(nodes.ArrayJoin(source, (), arrays, left))
+
+
+LONG = {
+    "of many rows": "SELECT number, x FROM numbers(300) ARRAY JOIN range(number * 100) AS x",
+    "of one length": "SELECT number, arrayJoin(range(40000)) AS x FROM numbers(300)",
+    "a few are long": "SELECT number, x FROM numbers(300) ARRAY JOIN range(if(number % 7 = 3, 40000, 3)) AS x",
+    "LEFT of one": "SELECT number, x FROM numbers(30) LEFT ARRAY JOIN range(number * 3000) AS x",
+    "LEFT": "SELECT number, x, y FROM numbers(300) LEFT ARRAY JOIN range(number * 60) AS x, range(number * 60) AS y",
+}
+
+
+@pytest.mark.parametrize("sql", LONG.values(), ids=LONG)
+def test_long_arrays_are_made_some_at_a_time(sql: str) -> None:
+    query = f"SELECT sum(cityHash64(*)), count() FROM ({sql})"
+    with olapdb.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(query)
+        expected = cursor.fetchall()
+        cursor.execute(f"{query} SETTINGS max_memory_usage = 4000000, max_threads = 2")
+        assert cursor.fetchall() == expected
+        assert cursor.statistics.memory_peak_bytes <= 4_000_000
+
+
+def test_an_array_that_is_too_long_is_refused_with_advice() -> None:
+    with olapdb.connect() as connection, pytest.raises(MemoryLimitExceeded, match="of one row"):
+        connection.execute(
+            "SELECT x FROM numbers(3) ARRAY JOIN range(number * 1000000) AS x SETTINGS max_memory_usage = 4000000"
+        ).fetchall()

@@ -145,7 +145,7 @@ def test_pieces_grow_by_what_was_seen() -> None:
     for piece in pieces.cut(iter((rows, rows.slice(0, 0), rows))):
         sizes.append(piece.num_rows)
         pieces.learn(piece.num_rows, 100 * piece.num_rows if len(sizes) < 6 else 8 * piece.num_rows)
-    assert sizes[:6] == [256, 4096, 10_000, 10_000, 10_000, 10_000]
+    assert sizes[:6] == [16, 256, 4096, 10_000, 10_000, 10_000]
     assert sum(sizes) == 200_000
     assert max(sizes) == 100_000
 
@@ -155,3 +155,12 @@ def test_a_piece_has_a_row_at_least() -> None:
     pieces.learn(1, 1_000_000)
     batch = pa.record_batch({"x": pa.array([1, 2, 3])})
     assert [piece.num_rows for piece in pieces.cut(iter((batch,)))] == [1, 1, 1]
+
+
+def test_pieces_grow_slowly_once_one_was_much_too_large() -> None:
+    rows = pa.record_batch({"x": pa.array(range(1_000))})
+    pieces, sizes = RowPieces(1_000), []
+    for piece in pieces.cut(iter((rows,))):
+        sizes.append(piece.num_rows)
+        pieces.learn(piece.num_rows, 10_000 * piece.num_rows if len(sizes) == 1 else piece.num_rows)
+    assert sizes[:6] == [16, 1, 2, 4, 8, 16]
