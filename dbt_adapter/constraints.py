@@ -114,7 +114,10 @@ def _storage(column: Mapping[str, Any]) -> list[str]:
 
 
 def _render(name: str) -> Callable[[Constraint], str | None]:
-    """Return a function that renders a constraint, with this name for a CHECK that has none."""
+    """Return a function from a CHECK or custom constraint to its clause, and from any other kind to None.
+
+    `name` is that of a CHECK that has none. The function raises CompilationError for a CHECK without an
+    expression."""
 
     def render(constraint: Constraint) -> str | None:
         """Return the clause of a CHECK or custom constraint; None for any other kind."""

@@ -100,7 +100,7 @@ class Database:
         cls, location: str, *, read_only: bool = False, durability: Durability = "full"
     ) -> Database:
         """Return the database of the folder, shared within the process; `:memory:` is always a new
-        one.
+        one. Each call needs a `close` of its own: the last one closes the database.
 
         Raises InterfaceError if this process has it open with another `read_only` or `durability`.
         Raises BadArguments for an unknown `durability`, and for a read-only one in memory.

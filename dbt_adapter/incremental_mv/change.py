@@ -66,7 +66,8 @@ def _decide(
     differences: Differences,
     settings: RunSettings,
 ) -> Change:
-    """Return the step for a target that the model alone writes."""
+    """Return the step for a target that the model alone writes. A change that the settings forbid gives FAIL;
+    nothing is raised."""
     if settings.full_refresh or differences.follows:
         return Change("REBUILD")
     policy = settings.on_definition_change

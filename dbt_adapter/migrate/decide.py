@@ -320,7 +320,8 @@ def _message(error: CompilationError) -> str:
 
 
 def _columns(expression: object) -> set[str]:
-    """Return the columns that a config's expression, or list of them, names."""
+    """Return the columns that a config's expression, or list of them, names, without their tables; none for None.
+    Raises SyntaxError for text that is no expression."""
     listed = [expression] if isinstance(expression, str) else list(expression or ())  # type: ignore[call-overload]
     return {
         n.parts[-1]

@@ -479,9 +479,10 @@ def _nullable_as(data_type: types.DataType, target: types.DataType) -> types.Dat
 
 
 def _unpacked(argument: Expression, count: int, binder: Binder) -> tuple[Expression, ...]:
-    """Return the left side's tuple as its elements if the subquery has several columns.
+    """Return the elements of the left side if it is a tuple and the right side has several columns.
 
-    Otherwise return the left side alone. `count` is the number of the subquery's columns."""
+    Otherwise return the left side alone. `count` is the number of columns on the right; the caller checks that there
+    are as many elements."""
     inner = types.plain(argument.type)
     if count == 1 or not isinstance(inner, types.Tuple):
         return (argument,)

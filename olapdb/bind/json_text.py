@@ -28,8 +28,10 @@ JSON_SETTINGS = frozenset(
 
 
 def bind_json_text(binder: Binder, node: sql.Function) -> Expression | None:
-    """Bind toJSONString(x) as the settings of JSON formats say; None where all are at their
-    defaults, which the function itself follows. Raises the errors of the function."""
+    """Bind toJSONString(x) as the settings of JSON formats say; a constant x gives a constant.
+
+    Returns None, so that the caller binds the function itself, if all these settings are at their defaults or if there
+    is not exactly one argument. Raises the errors of the function."""
     settings = Settings.of(binder.context.settings)
     changed = [n for n in sorted(JSON_SETTINGS) if settings[n] != SESSION_SETTINGS[n].default]
     if not changed:

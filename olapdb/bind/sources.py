@@ -197,7 +197,9 @@ def _table_reference(
 def _aliased(
     queries: QueryBinder, table: View, source: sql.TableReference, context: BindContext
 ) -> Relation:
-    """Return the relation of the table that an Alias stands for, by its name at this moment."""
+    """Return the relation of the table that has the name an Alias stores, in this snapshot.
+
+    Marks the queries as momentary, so that no view reads them and their plan is not kept."""
     queries.momentary = "an Alias, which stands for whatever has its table's name"
     database, name = table.alias_of
     aliased = sql.TableName(name, database, position=source.table.position)

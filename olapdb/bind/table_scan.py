@@ -103,7 +103,8 @@ class TableScan:
         }
 
     def build(self) -> plan.Node:
-        """Return the scan of the columns read so far, in table order, with ALIAS columns."""
+        """Return the scan of the columns read so far, in table order; above it, where there are any, the conversions of
+        columns that are stored in another form, the filter of SAMPLE and the ALIAS columns."""
         order = {c.name: i for i, c in enumerate(self.table.columns)}
         used = sorted(self.used.items(), key=lambda item: order.get(item[0], len(order)))
         unlike = self._unlike_stored()

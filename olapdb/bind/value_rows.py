@@ -80,9 +80,10 @@ def constant_text(expression: Expression) -> str | None:
 
 
 def _structure_of(rows: list[Expression]) -> list[tuple[str, DataType]] | None:
-    """Return the structure that the first argument of values() is, None where it is a row.
+    """Return the columns that the first argument of values() declares, None where it is a row.
 
-    A text that is no structure, or that stands alone, is a row of one value, as in ClickHouse."""
+    A text that is no structure, or that stands alone, is a row of one value, as in ClickHouse. Raises
+    NotSupportedError for a structure with a type that olapdb lacks."""
     text = constant_text(rows[0]) if len(rows) > 1 else None
     if text is None:
         return None

@@ -340,7 +340,9 @@ def _in_subquery(
     environment: Environment,
     subqueries: Subqueries | None,
 ) -> Column:
-    """Return IN or NOT IN a subquery, as Arrow booleans."""
+    """Return IN or NOT IN a subquery, as Arrow booleans; the subquery has an answer in `subqueries`.
+
+    Raises MemoryLimitExceeded for a set that is too large for the memory and stands where no join replaces it."""
     members = _answer(subqueries, expression.number)
     if isinstance(members, LargeSet):
         raise MemoryLimitExceeded(

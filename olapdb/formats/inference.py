@@ -98,7 +98,8 @@ def type_of_texts(
 
 
 def _number_type(texts: pa.Array, guess: Guess) -> types.DataType | None:
-    """Return the number type, or Bool, that all texts have; None if any is something else."""
+    """Return the number type, or Bool, that all texts have; None if any is something else. In JSON, integers beyond
+    64 bits are String."""
     if all_match(texts, _BOOL):
         return types.BOOL
     if guess.integers and all_match(texts, _INTEGER):

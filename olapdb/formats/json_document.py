@@ -25,7 +25,10 @@ def metadata(header: Header) -> str:
 
 
 def numbers(header: Header, ending: Ending) -> str:
-    """Return the members "rows" and "statistics", and the closing bracket of the document."""
+    """Return the members that follow the data, and the closing bracket of the document.
+
+    They are "rows", "rows_before_limit_at_least" if it was counted, and "statistics" unless
+    `output_format_write_statistics` is off."""
     text = f',\n\n\t"rows": {ending.rows}'
     read = ending.statistics
     if read is not None and read.rows_before_limit is not None:

@@ -55,11 +55,12 @@ def placeholder_part(table: Table, number: Blocks, contributions: tuple[Contribu
 def partition_pieces(
     table: Table, block: pa.Table, context: TriggerContext, settings: Settings, *, unique: bool
 ) -> list[tuple[str, tuple[object, ...], pa.Table]]:
-    """Return (partition id, value, sorted rows) of each partition of the block.
+    """Return (partition id, value, sorted rows) of each partition of the block that has rows.
 
-    Rows of engines that combine are combined; `unique` says that no two rows have one sorting
-    key.  Raises TooManyParts past max_partitions_per_insert_block, IncorrectData for invalid signs and for
-    vectors of another length than an index says."""
+    If the engine combines rows and `optimize_on_insert` is on, rows of one sorting key are combined; `unique` says
+    that no two rows have one. Raises TooManyParts past max_partitions_per_insert_block, unless
+    throw_on_max_partitions_per_insert_block is off. Raises IncorrectData for invalid signs and for vectors of another
+    length than an index says."""
     check_markers(table, block)
     layout = layout_of(table, context)
     layout.check_vectors(block)

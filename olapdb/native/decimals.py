@@ -92,7 +92,8 @@ def combine(
 
 
 def _described(column: pa.Array) -> tuple[int, np.ndarray | int] | None:
-    """Return the kernels' number of the type and the values; None for types without this kernel."""
+    """Return the kernels' number of the type, and the values: the address of the first one for a decimal128, an
+    array for other types. None for types without this kernel, and for arrays without values."""
     if pa.types.is_decimal128(column.type):
         data = column.buffers()[1]
         return None if data is None else (DECIMAL128, data.address + 16 * column.offset)

@@ -77,7 +77,8 @@ def _compared(name: str, bound: Constant) -> Ranges:
 
 
 def _union(ranges: Iterable[tuple[int, int]]) -> Ranges:
-    """Return the ranges in rising order; those that touch are one, empty ones are left out."""
+    """Return the ranges, each (first, last) inclusive, in rising order; those that overlap or touch are joined,
+    empty ones are left out."""
     joined: list[tuple[int, int]] = []
     for first, last in sorted(
         block_range for block_range in ranges if block_range[0] <= block_range[1]

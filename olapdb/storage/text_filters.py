@@ -71,7 +71,7 @@ def _word_hashes(texts: pa.Array) -> np.ndarray:
 
 
 def _ngram_hashes(texts: pa.Array, length: int) -> np.ndarray:
-    """Return the hashes (FNV-1a) of all stretches of `length` bytes within a text."""
+    """Return the distinct FNV-1a hashes, rising, of all stretches of `length` bytes within a text."""
     offsets = np.frombuffer(texts.buffers()[1], np.int32)[
         texts.offset : texts.offset + len(texts) + 1
     ]

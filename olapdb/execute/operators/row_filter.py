@@ -36,7 +36,9 @@ _NARROWED_SHARE = 0.5
 
 
 def cannot_fail(condition: Expression, context: ExecutionContext) -> bool:
-    """Return whether a condition is cheap and fails on no row: a range of a column's values is, too."""
+    """Return whether a condition is cheap and raises an error for no row.
+
+    AND and OR are so if all their operands are, and so is a comparison that keeps a range of one column's values."""
     parts = conjuncts(condition)
     if len(parts) > 1:
         return all(cannot_fail(part, context) for part in parts)

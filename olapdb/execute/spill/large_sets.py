@@ -70,8 +70,11 @@ def _joined(node: Node, context: ExecutionContext) -> Node:
 
 
 def _joined_scan(scan: Scan, context: ExecutionContext) -> Node:
-    """Return a scan whose conditions on large sets are those of a Filter above it. PREWHERE of FINAL, which
-    comes before rows are combined, stays."""
+    """Return a scan without its conditions on large sets, below joins that mark the rows in these sets and a Filter by
+    the marks.
+
+    Returns the scan itself if it has no such condition, and if one is in PREWHERE of FINAL, which comes before rows
+    are combined."""
     if scan.final and any(True for _ in _large_sets(scan.prewhere, context)):
         return scan
     conditions = [*conjuncts(scan.prewhere), *conjuncts(scan.predicate)]

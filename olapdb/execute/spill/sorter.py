@@ -106,7 +106,8 @@ class Sorter:
             self._add(piece, row_bytes)
 
     def _key_bytes(self, batch: pa.RecordBatch) -> int:
-        """Return about the bytes that the computed keys of a row have, the most of what the batches so far showed."""
+        """Estimate the bytes a row that the computed keys take: the maximum over the batches so far. 0 without a memory
+        limit."""
         if not self._budget.enabled or not batch.num_rows:
             return self._key_bytes_max
         nbytes = 0

@@ -247,8 +247,8 @@ def _shifted(sign: pa.Array, whole: pa.Array, fraction: pa.Array, power: int) ->
 
 
 def parse_bools(array: pa.Array) -> pa.Array:
-    """Parse 1, true, t, yes, y, on, enable, enabled and their opposites, in any case, as Bool; raise a DataError for
-    other texts."""
+    """Parse 1, true, t, yes, y, on, enable, enabled and their opposites, in any case, as Arrow booleans; the texts
+    have no NULL. Raises CannotParseBool for other texts."""
     lowered = pc.ascii_lower(array)
     true = pc.is_in(lowered, pa.array(_TRUE))
     bad = first_bad(~to_numpy(pc.or_(true, pc.is_in(lowered, pa.array(_FALSE)))))

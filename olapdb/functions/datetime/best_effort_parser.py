@@ -23,8 +23,8 @@ def parse(array: pa.Array, zone: str, *, american: bool, subseconds: bool) -> Pa
     """Parse texts without NULL; without an offset they are wall clock time in the zone.
 
     `american`: the month comes before the day.  `subseconds`: Unix seconds may have a fraction.
-    A text without a year is wrong: its year would depend on the time of parsing.
-    """
+    A text that is no timestamp has the verdict WRONG; nothing is raised. So has a text without a year: its year
+    would depend on the time of parsing."""
     rows = len(array)
     timestamps = ParsedTimestamps(
         np.zeros(rows, np.int64), np.zeros(rows, np.int64), np.full(rows, WRONG, np.uint8)

@@ -85,8 +85,9 @@ def _times(
 def _as_times(
     parts: Sequence[np.ndarray], fraction: np.ndarray | int, call: scalar.Invocation
 ) -> pa.Array:
-    """Build times from the parts of their wall clock and a fraction in ticks of the type.
+    """Build times from the parts of their wall clock and a fraction in units of the type's last digit.
 
+    Parts of no existing time give the start of the type's range. A DateTime beyond its range gives the nearest end.
     Raises DecimalOverflow for times that 64 bits of nanoseconds do not hold, from 2262 on."""
     result = call.result
     assert isinstance(result, DateTime | DateTime64)

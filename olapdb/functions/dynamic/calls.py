@@ -245,7 +245,10 @@ def _member(name: str, arguments: Sequence[Argument], resolve: Resolve) -> Scala
 
 
 def member_call(name: str, whole: types.DataType, path: str) -> ScalarCall:
-    """Return the call that takes the member at a path of a JSON or a Dynamic: a value, or the object below the path."""
+    """Return the call that takes the member at a path of a JSON or a Dynamic.
+
+    The result has the type that a JSON declares for the path. For any other path it is a Dynamic: the value, else the
+    object below the path, else NULL; NULL too in rows of a Dynamic that hold no object."""
     source = types.plain(whole)
     if isinstance(source, types.Json) and path in dict(source.typed):
         return resolve_value(name, source, path, types.is_nullable(whole))

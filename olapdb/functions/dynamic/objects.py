@@ -56,8 +56,9 @@ def objects_of_texts(texts: pa.Array, data_type: types.Json, environment: Enviro
 
 
 def _refuse_others(texts: pa.Array, first: int, index: JsonIndex) -> None:
-    """Raise IncorrectData, with its row, about the first text that is no object; `first` is the row number of the
-    first text."""
+    """Raise IncorrectData for the first text that is no JSON object.
+
+    `index` covers a slice of `texts` that begins at row `first`; the error names the row of `texts`."""
     bad = index.kind_of(index.root) != OBJECT
     if not bad.any():
         return

@@ -310,8 +310,9 @@ def _coalesce(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _null_if(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve nullIf(a, b): NULL where both are equal, else the first. Raises NoCommonType for a
-    text beside anything else."""
+    """Resolve nullIf(a, b): NULL where both are equal, else the first; the first also if either is the constant NULL.
+
+    Raises NoCommonType for a text beside anything else, IllegalTypeOfArgument if the first is a Variant."""
     texts = [isinstance(plain(a.type), String | FixedString | Enum) for a in arguments]
     if any(texts) and not any(isinstance(plain(a.type), Nothing) for a in arguments):
         common_type([plain(a.type) for a in arguments])

@@ -188,7 +188,8 @@ def _define(name: str, hash_of: AnyHash) -> scalar.ScalarDefinition:
 
 
 def _define_keyed(name: str, hash_of: AnyHash) -> scalar.ScalarDefinition:
-    """Define a hash function of a key, a tuple of two UInt64, and any number of arguments."""
+    """Define a hash function of a key, a tuple of two UInt64, and any number of arguments. Without any argument,
+    not even a key, it returns a constant."""
 
     def rule(spelt: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
         """Return the result; raise BadArguments for another key, IllegalTypeOfArgument for types

@@ -146,7 +146,7 @@ class ExistsObject(Statement):
 
 @dataclass(frozen=True, slots=True)
 class WithSettings(Statement):
-    """A statement without rows, such as DROP, with the SETTINGS and the FORMAT behind it."""
+    """A statement, such as DROP or SHOW, that has no field for the SETTINGS behind it, with these and its FORMAT."""
 
     statement: Statement
     settings: tuple[Setting, ...]

@@ -89,7 +89,7 @@ def _is_setting_after_comma(cursor: TokenCursor) -> bool:
 
 
 def _parse_setting(cursor: TokenCursor) -> Setting:
-    """Parse `name = value` of SETTINGS or SET; a name alone means true.
+    """Parse `name = value` of SETTINGS or SET; a name alone means true. Any name is taken here.
 
     Raises TypeMismatch for a name alone of a setting that is no Bool."""
     token = cursor.token

@@ -55,8 +55,10 @@ class TableElements:
 
 def parse_table_elements(cursor: TokenCursor, needs_types: bool = False) -> TableElements:
     """Parse the list of columns, indexes, projections, constraints and PRIMARY KEY of a table, from its opening
-    parenthesis to behind the closing one; a comma may trail. `needs_types` refuses a column without
-    type and default."""
+    parenthesis to behind the closing one; a comma may trail.
+
+    Raises BadArguments if PRIMARY KEY stands behind columns and in the list too. With `needs_types` it raises
+    SyntaxError for a column without type and default."""
     cursor.expect("(")
     elements = TableElements()
     primary_columns: list[nodes.Expression] = []

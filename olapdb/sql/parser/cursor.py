@@ -202,7 +202,8 @@ class TokenCursor:
     # --- names and plain values
 
     def identifier(self, what: str = "a name") -> str:
-        """Step over a word or a quoted name and return it; `what` is for the error."""
+        """Step over a word or a quoted name and return it; `what` is for the error. Raises SyntaxError for any
+        other token and for an empty name."""
         token = self.token
         if token.kind != "word" and token.kind != "name":
             raise self.expected(what)

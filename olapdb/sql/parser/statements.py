@@ -202,9 +202,10 @@ def _parse_output(cursor: TokenCursor, statement: nodes.Statement) -> nodes.Stat
             statement = replace(statement, statement=bare)
     if isinstance(statement, nodes.Describe | nodes.CheckTable):
         return replace(statement, settings=statement.settings + settings, format=output)
+    statement = replace(statement, format=output)
     if settings:
-        raise cursor.expected("the end of the statement instead of SETTINGS")
-    return replace(statement, format=output)
+        return nodes.WithSettings(statement, settings, output, position=statement.position)
+    return statement
 
 
 def _with_settings(cursor: TokenCursor, statement: nodes.Statement) -> nodes.Statement:

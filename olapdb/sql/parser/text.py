@@ -151,7 +151,8 @@ def _parse_next(source: SourceText, start: int) -> tuple[Sequence[nodes.Statemen
 def _refuse_answers(parsed: Sequence[nodes.Statement]) -> None:
     """Raise IncorrectQuery if one of the statements that PARALLEL WITH joins answers with rows."""
     for statement in parsed:
-        if isinstance(statement, nodes.Query) or statements.answers_with_rows(statement):
+        bare = statement.statement if isinstance(statement, nodes.WithSettings) else statement
+        if isinstance(bare, nodes.Query) or statements.answers_with_rows(bare):
             raise IncorrectQuery(
                 "A statement that answers with rows cannot be combined by PARALLEL WITH.",
                 hint="UNION ALL combines queries.",

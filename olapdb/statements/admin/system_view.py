@@ -8,13 +8,14 @@ SQL shows them as a table; the Python API returns them unchanged.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 from olapdb.errors import BadArguments, NotSupportedError
 from olapdb.model.schema import MaterializedView, RefreshableView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result, from_columns
 from olapdb.sql import nodes
+from olapdb.sql.nodes.administration import ViewAction
 from olapdb.statements.admin import refresh
 from olapdb.statements.context import StatementContext
 from olapdb.statements.ddl import rebuild
@@ -196,7 +197,7 @@ def run_command(statement: nodes.SystemView, context: StatementContext) -> tuple
         case _:
             raise NotSupportedError(
                 f"SYSTEM {statement.action} VIEW is not supported yet.",
-                hint="BACKFILL, REPLAY, RECONCILE, ADOPT, REBUILD, ROLLBACK, CANCEL, STOP and START are.",
+                hint=f"Commands are: {', '.join(get_args(ViewAction))}.",
                 position=statement.position,
             )
 

@@ -294,8 +294,8 @@ def _check_text(definition: nodes.IndexDefinition, data_type: types.DataType) ->
 
 
 def _parameters(definition: nodes.IndexDefinition, kind: IndexType) -> tuple[int, ...]:
-    """Return the whole numbers of TYPE tokenbf_v1(…) or ngrambf_v1(…). Raise BadArguments for
-    another number or kind of arguments."""
+    """Return the whole numbers of TYPE tokenbf_v1(…) or ngrambf_v1(…). Raise BadArguments for another number or
+    kind of arguments, and for numbers out of range: hashes, lengths, bytes of the filter, the seed."""
     names = _PARAMETERS[kind]
     values = [
         argument.value

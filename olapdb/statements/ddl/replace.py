@@ -67,10 +67,10 @@ def _only_reads(view: MaterializedView, table: Table) -> bool:
 
 
 def with_identity_of(made: Table, existing: Table, snapshot: Snapshot) -> Table:
-    """Return the new definition under the old id. Columns of the same name and type keep their ids.
+    """Return the new definition under the old id, with the next version. Columns of the same name and type keep
+    their ids; others get new ones.
 
-    Raises AlterOfColumnIsForbidden if a view would not work any more.
-    """
+    Raises AlterOfColumnIsForbidden if a view would not work any more."""
     last_id = next_column_id(existing) - 1
     columns: list[Column] = []
     for column in made.columns:

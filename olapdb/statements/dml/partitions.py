@@ -231,7 +231,10 @@ _ONLY_PLACE = "default"
 
 
 def _no_such_place(action: nodes.PartitionAction) -> UnknownDisk | UnknownVolume:
-    """Return the error of a MOVE to a disk or volume: all parts are on the only one already."""
+    """Return the error of MOVE … TO DISK or TO VOLUME: the warehouse has one place, which is named `default`.
+
+    UnknownDisk for a move to `default`, where all parts are already, and for any other disk; UnknownVolume for any
+    other volume."""
     place = action.action.rpartition(" ")[2].lower()
     if action.target == _ONLY_PLACE:
         return UnknownDisk(

@@ -313,7 +313,8 @@ def _outputs(plan: Plan, names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
 
 
 def _output_renamed_plainly(query: nodes.Query, old: str, new: str) -> nodes.Query:
-    """Rename the output column `old`, in each branch of a set operation."""
+    """Return the query with its output column `old` named `new`, in each branch of a set operation. If `old` is an
+    alias, its other uses in the query follow; subqueries stay as they are."""
     if isinstance(query, nodes.SetOperation):
         return replace(
             query,

@@ -117,8 +117,9 @@ class InProcessExecutor:
                 )
 
     def _compute_here(self, task: ChunkTask, stop: Stop) -> StagedChunk | FailedChunk:
-        """Return the outcome of one small chunk, computed in the caller's thread. It asks `stop` at
-        each batch."""
+        """Return the outcome of one small chunk, computed in the caller's thread. It asks `stop` at each batch.
+
+        Once `stop` returns True, it deletes the staged files and raises QueryWasCancelled."""
         ended = _Asking(stop)
         outcome = self._compute(task, 1, ended)
         if ended.is_set():

@@ -361,8 +361,10 @@ def _function_name(call: expressions.AggregateCall) -> str:
 
 
 def is_totally_ordered(node: nodes.Node) -> bool:
-    """Return whether rows that tie in the node's ORDER BY are equal in every column that is read,
-    or there is at most one row."""
+    """Return whether rows that tie in the ORDER BY of a subtree are equal in every column that is read.
+
+    Also True if there is at most one row, if no column is read, and for VALUES, numbers(), primes() and files,
+    whose rows always come in the same order."""
     needed = {field.name for field in node.schema}
     ordered: set[str] | None = None
     while True:
