@@ -228,18 +228,40 @@ def _fixed(
 def _tuples(
     documents: _Documents, kinds: np.ndarray, at: np.ndarray, data_type: types.Tuple
 ) -> pa.Array:
-    """Decode tuples: of documents by name if the type has names, else by position; of arrays by position."""
+    """Decode tuples: of arrays by position, of documents by the names of the type. Raises IncorrectData unless each has
+    each element of the type once and nothing else, or if a null is no value of its type."""
     _check(kinds, data_type, (_ARRAY, _DOCUMENT))
     elements = documents.elements(at)
-    names = data_type.names or tuple(str(place) for place in range(len(data_type.elements)))
-    by_name = _by_name(documents, elements)
+    width = len(data_type.elements)
+    fields = _fields_of(documents, elements, kinds == _ARRAY, data_type.names or ())
+    known = (fields >= 0) & (fields < width)
+    met = np.bincount(elements.owners[known] * width + fields[known], minlength=len(at) * width)
+    if not known.all() or (met != 1).any():
+        raise errors.IncorrectData(
+            f"A BSON array or document has other elements than {data_type}, or one of them twice."
+        )
     parts = []
-    for name, kind in zip(names, data_type.elements, strict=True):
-        column = _column(documents, elements, by_name.get(name), kind, len(at))
+    for field, kind in enumerate(data_type.elements):
+        column = _column(documents, elements, np.flatnonzero(fields == field), kind, len(at))
         if column.null_count and not types.is_nullable(kind):
-            raise errors.IncorrectData(f"A document of BSON has no {name}, which {data_type} has.")
+            raise errors.IncorrectData(f"BSON has a null for an element of {data_type}.")
         parts.append(column)
     return columns.structs_from(parts, data_type.arrow, rows=len(at))
+
+
+def _fields_of(
+    documents: _Documents, elements: _Elements, is_array: np.ndarray, names: Sequence[str]
+) -> np.ndarray:
+    """Return for each element which one of a tuple it is: in an array its position, in a document that of its name
+    among `names`, -1 for another name. `is_array` has an entry for each owner."""
+    fields = np.arange(len(elements.owners)) - np.searchsorted(elements.owners, elements.owners)
+    numbers = {name: number for number, name in enumerate(names)}
+    in_array = is_array[elements.owners]
+    if not in_array.all():
+        for name, places in _by_name(documents, elements).items():
+            in_document = places[~in_array[places]]
+            fields[in_document] = numbers.get(name, -1)
+    return fields
 
 
 def _by_name(documents: _Documents, elements: _Elements) -> Mapping[str, np.ndarray]:

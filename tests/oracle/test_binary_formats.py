@@ -77,6 +77,39 @@ def test_the_bytes_are_those_of_clickhouse(
 
 
 @pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("[1, number]", "Tuple(a Int32, b Int32)"),
+        ("[1, number]", "Tuple(a Nullable(Int32), b Nullable(Int32))"),
+        ("(1, number)", "Tuple(a Int32, b Int32)"),
+        ("[1, number]", "Tuple(Int32, Int32)"),
+        ("[1, number]", "Tuple(a Int32, b Int32, c Int32)"),
+        ("[1, number, 3]", "Tuple(a Nullable(Int32), b Nullable(Int32))"),
+        ("(1, number)::Tuple(b Int32, a Int32)", "Tuple(a Int32, b Int32)"),
+        ("(1, number)::Tuple(b Int32, a Int32)", "Tuple(Int32, Int32)"),
+        ("(1, number)::Tuple(b Int32, x Int32)", "Tuple(a Nullable(Int32), b Nullable(Int32))"),
+    ],
+)
+def test_arrays_and_documents_of_bson_as_tuples(
+    written: str, read: str, oracle: Oracle, connection: olapdb.Connection, tmp_path: Path
+) -> None:
+    connection.execute(
+        "INSERT INTO FUNCTION file('t', 'BSONEachRow') "
+        f"SELECT {written} AS t FROM numbers(3) ORDER BY number"
+    )
+    select = f"SELECT t FROM file('{{}}', 'BSONEachRow', 't {read}')"
+    try:
+        expected: bytes | str = oracle.text(select.format(f"{tmp_path}/t"), "TSV")
+    except OracleError as error:
+        expected = error.name
+    try:
+        found: bytes | str = connection.execute(select.format("t")).fetch_text("TSV")
+    except olapdb.Error as error:
+        found = error.name
+    assert found == expected
+
+
+@pytest.mark.parametrize(
     "select",
     [
         "DESCRIBE file('{}', 'Avro')",
