@@ -132,6 +132,20 @@ def _flat_type(array: Array) -> DataType:
     return inner
 
 
+def _progressions(start: np.ndarray, step: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Return for each row the integers from `start` by `step`, as many as the offsets say, one row behind the other;
+    beyond 64 bits they wrap.
+
+    They are the running sum of the steps between neighbours, so that no second array of that length is needed."""
+    counts = np.diff(offsets)
+    filled = np.flatnonzero(counts)
+    first = start[filled]
+    last = first + (counts[filled] - 1).astype(step.dtype) * step[filled]
+    steps = np.repeat(step, counts)
+    steps[offsets[filled]] = first - np.concatenate((np.zeros(1, last.dtype), last))[:-1]
+    return np.cumsum(steps, out=steps)
+
+
 def _range(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Resolve range([start,] end[, step]): integers from `start` (0) by `step` (1), `end`
     excluded.
@@ -170,9 +184,7 @@ def _range(name: str, arguments: Sequence[Argument]) -> ScalarCall:
             )
         require_list_size(name, counts)
         offsets = columns.offsets_from_counts(counts.astype(np.int64))
-        owners = columns.parents_of(offsets)
-        places = (np.arange(len(owners)) - offsets[owners]).astype(dtype)
-        values = start[owners] + places * step[owners]
+        values = _progressions(start, step, offsets)
         return columns.lists_from(offsets, columns.from_values(values, inner.arrow))
 
     return _without_nulls(scalar.standard_call(name, arguments, Array(inner), kernel))

@@ -66,7 +66,7 @@ QUERIES = {
     "order by two": f"SELECT number FROM numbers({ROWS}) ORDER BY {FAR} % 100, -{FAR}",
     "order by limit": f"SELECT toString({FAR}) AS s FROM numbers({ROWS}) ORDER BY s LIMIT 150000",
     "limit by": f"SELECT count() FROM (SELECT number FROM numbers({ROWS}) LIMIT 1 BY {FAR})",
-    "array join": "SELECT count() FROM numbers(2) ARRAY JOIN range(2000000) AS x",
+    "array join": "SELECT count() FROM numbers(2) ARRAY JOIN range(1500000) AS x",
     "left array join": "SELECT count() FROM numbers(3) LEFT ARRAY JOIN range(number * 1000000) AS x",
     "final": "SELECT sum(v) FROM replacing FINAL",
     "group by": f"SELECT count() FROM (SELECT {FAR} AS k, count() FROM numbers({ROWS}) GROUP BY k)",
