@@ -577,9 +577,8 @@ def _unbuilt() -> plan.Node:
 
 
 def _conjuncts(node: sql.Expression) -> Iterator[sql.Expression]:
-    """Yield the conditions that AND connects, nested ones too, in their order. An AND of fewer than two is yielded as
-    it is, for the binder to refuse."""
-    if isinstance(node, sql.Function) and node.name.lower() == "and" and len(node.arguments) > 1:
+    """Yield the conditions that AND connects, nested ones too, in their order."""
+    if isinstance(node, sql.Function) and node.name.lower() == "and":
         for argument in node.arguments:
             yield from _conjuncts(argument)
     else:

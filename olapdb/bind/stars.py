@@ -22,7 +22,6 @@ from olapdb.errors import (
     ProgrammingError,
     UnknownIdentifier,
 )
-from olapdb.functions.aggregates.name_parts import base_name
 from olapdb.plan.expressions import Expression
 from olapdb.records import dataclass
 from olapdb.sql import nodes as sql
@@ -131,8 +130,6 @@ def expand_arguments(binder: Binder, node: sql.Expression) -> sql.Expression:
             case sql.Lambda():
                 return replace(inner, body=rewrite(inner.body, partial(change, in_lambda=True)))
             case sql.Function(arguments=items) if _has_several(items, in_lambda):
-                if _counts_rows(inner):
-                    items = tuple(item for item in items if not _is_bare_star(item))
                 arguments = _written_out(binder, items, below, in_lambda)
                 is_count = inner.name.lower() == "count" and not inner.distinct
                 starred = is_count and any(isinstance(item, sql.Star) for item in items)
@@ -165,19 +162,6 @@ def untupled(binder: Binder, node: sql.Expression) -> list[tuple[str, sql.Expres
         alias = f"{node.name}.{field}" if isinstance(node, sql.Alias) else None
         elements.append((alias or result_name(binder, syntax), syntax))
     return elements
-
-
-def _counts_rows(call: sql.Function) -> bool:
-    """Return whether the call is a count with combinators, such as countIf(*, x) and countState(*), whose `*` stands
-    for no column."""
-    name = call.name
-    is_count = name[:5].lower() == "count" and "Distinct" not in name and not call.distinct
-    return is_count and name.lower() != "count" and base_name(name) == "count"
-
-
-def _is_bare_star(item: sql.Expression) -> bool:
-    """Return whether an expression is `*` alone, without a table or EXCEPT and the like."""
-    return item == sql.Star()
 
 
 def _has_several(items: Sequence[sql.Expression], in_lambda: bool) -> bool:

@@ -19,7 +19,7 @@ from olapdb.native import accumulate
 from olapdb.native.group_totals import Total
 from olapdb.native.library import library
 from olapdb.records import dataclass
-from olapdb.types import AggregateFunction, DataType
+from olapdb.types import AggregateFunction, DataType, has_floats
 
 Column: TypeAlias = pa.Array | pa.Scalar
 
@@ -265,8 +265,9 @@ class Aggregate(ABC):
     @property
     def divides_exactly(self) -> bool:
         """Return whether the result of a group's parts is that of its whole state, to the last bit. A view takes no other,
-        since its rows must not depend on the memory that an INSERT had."""
-        return True
+        since its rows must not depend on the memory that an INSERT had. An undivided state beside divided ones is merged
+        in another order than without a limit: it is exact without floats."""
+        return self.division != "none" or not has_floats(self.state_type.state)
 
     def elements(self, states: pa.Array) -> list[pa.Array]:
         """Return the elements of states of one group, a row for each; the first column is the value by which they are

@@ -23,7 +23,7 @@ def refuse_outside_values(expression: nodes.Node, what: str) -> None:
         raise NotSupportedError(
             f"{call.name} in {what} is not supported: each session may set another value.",
             hint="Write the value of the setting, or call it in the query that reads or inserts the"
-            " rows.",
+            " rows. A column that has it already: ALTER TABLE … MODIFY COLUMN … DEFAULT <value>.",
             position=call.position,
         )
 

@@ -465,10 +465,13 @@ class _TypeParser:
         """Skip whitespace, and a comma behind the last argument of a list, and return the next character, "" at the
         end."""
         self._skip()
-        behind = self.text[: self.at].rstrip()[-1:]
-        if _TRAILING_COMMA.match(self.text, self.at) and behind not in ("(", ","):
-            self.at += 1
-            self._skip()
+        if self.text[self.at : self.at + 1] == "," and _TRAILING_COMMA.match(self.text, self.at):
+            behind = self.at - 1
+            while behind >= 0 and self.text[behind].isspace():
+                behind -= 1
+            if behind >= 0 and self.text[behind] not in "(,":
+                self.at += 1
+                self._skip()
         return self.text[self.at : self.at + 1]
 
     def take(self, symbol: str) -> bool:

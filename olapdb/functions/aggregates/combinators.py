@@ -335,13 +335,16 @@ class DistinctCombinator(Combinator):
 
     @property
     def division(self) -> Division:
-        """Return "by value" if the inner state has one size, whatever the number of values; else "none"."""
-        return "none" if columns.has_lists(self.inner.state_type.arrow) else "by value"
+        """Return "by value" if the inner state has one size, whatever the number of values, and does not depend on their
+        order; else "none"."""
+        if self.inner.merge_class == "ordered" or columns.has_lists(self.inner.state_type.arrow):
+            return "none"
+        return "by value"
 
     @property
     def divides_exactly(self) -> bool:
-        """Return whether inner states have no floats, whose sums depend on the order of the values."""
-        return not has_floats(self.inner.state_type.state)
+        """Return whether inner states neither depend on the order of the values nor have floats, whose sums do."""
+        return self.inner.merge_class != "ordered" and not has_floats(self.inner.state_type.state)
 
     def elements(self, states: pa.Array) -> list[pa.Array]:
         """Return the values of states."""

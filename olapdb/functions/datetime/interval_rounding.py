@@ -154,9 +154,6 @@ def _from_origin(name: str, arguments: Sequence[Argument], unit: str, count: int
     source, origin = plain(arguments[0].type), plain(arguments[2].type)
     if type(source) is not type(origin):
         raise scalar.illegal(name, arguments[2].type, f"an origin of type {source}")
-    digits = [t.precision for t in (source, origin) if isinstance(t, DateTime64)]
-    if len(set(digits)) > 1:
-        raise scalar.illegal(name, origin, f"an origin with {digits[0]} digits, as the time")
     if arguments[2].constant is None:
         raise IllegalColumn(f"The origin of {name} must be a constant.")
     if unit in _DIGITS:

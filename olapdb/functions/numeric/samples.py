@@ -70,7 +70,8 @@ def _of_continuous(
     raised by that share.
 
     NaN for all three where the power, alpha or share is impossible; a mean of 0 needs a sample without end."""
-    if not (0 < power < 1 and 0 < alpha < 1) or not mde:
+    is_finite = all(map(math.isfinite, (baseline, sigma, mde)))
+    if not (0 < power < 1 and 0 < alpha < 1 and mde > 0 and is_finite):
         return (math.nan,) * 3
     if not baseline:
         return math.inf if sigma else math.nan, 0.0, 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Literal, TypeAlias
 
@@ -302,6 +303,10 @@ def _parse_columns(cursor: TokenCursor, token: Token) -> nodes.Expression:
 # --- plain calls
 
 
+_COUNTS_ROWS = re.compile(r"(?i:count)(If|OrNull|OrDefault|State|Resample|ArgMin|ArgMax)+")
+"""Counts with combinators that take no column of their own, so that `*` stands for none: countIf(*, x)."""
+
+
 def parse_call(cursor: TokenCursor, token: Token) -> nodes.Function:
     """Parse `f(x)`, `f(p)(x)` or `f(DISTINCT x) FILTER (…) OVER (…)` behind the name `token`."""
     name, position = token.text, cursor.position(token)
@@ -310,8 +315,8 @@ def parse_call(cursor: TokenCursor, token: Token) -> nodes.Function:
     if cursor.key == "(":
         parameters = arguments
         distinct, arguments, nulls = parse_arguments(cursor)
-    if name.lower() == "count" and not distinct and arguments == (nodes.Star(),):
-        arguments = ()
+    if not distinct and (name.lower() == "count" or _COUNTS_ROWS.fullmatch(name)):
+        arguments = tuple(argument for argument in arguments if argument != nodes.Star())
     nulls = _parse_nulls(cursor) or nulls
     condition = None
     if cursor.key == "FILTER" and cursor.key_after(1) == "(":

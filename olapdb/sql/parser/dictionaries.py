@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field
 
-from olapdb.errors import BadArguments, Position, SyntaxError
+from olapdb.errors import Position, SyntaxError
 from olapdb.records import dataclass
 from olapdb.sql import nodes
 from olapdb.sql.parser import clauses, expressions, operands, type_names
@@ -160,21 +160,14 @@ def _parse_value(cursor: TokenCursor) -> nodes.Expression:
 
 
 def _parse_lifetime(cursor: TokenCursor) -> tuple[int, int]:
-    """Parse `300`, `MIN 100 MAX 300` or `MAX 300 MIN 100`. Raises SyntaxError unless both bounds are there,
-    and BadArguments for MIN above MAX."""
+    """Parse `300`, `MIN 100 MAX 300` or `MAX 300 MIN 100`. Raises SyntaxError unless both bounds are there."""
     if cursor.token.kind == "number":
         return 0, cursor.integer()
-    position = cursor.position()
     bounds: dict[str, int] = {}
     while bound := cursor.take_one_of("MIN", "MAX"):
         bounds[bound] = cursor.integer("seconds")
     if len(bounds) < 2:
         raise cursor.expected("MIN and MAX of the lifetime")
-    if bounds["MIN"] > bounds["MAX"]:
-        raise BadArguments(
-            f"The MIN of LIFETIME, {bounds['MIN']}, is above its MAX, {bounds['MAX']}.",
-            position=position,
-        )
     return bounds["MIN"], bounds["MAX"]
 
 

@@ -151,7 +151,7 @@ def _check_default(table: Table, column: Column, scope: BindScope) -> None:
         refuse_dictionaries(parsed, clause)  # each query computes it, with its own settings
     else:
         refuse_outside_values(parsed, clause)
-        _refuse_aliases_of_settings(table, column.default, clause)
+        refuse_aliases_of_settings(table, column.default, clause)
     bound = None if _has_query(parsed) else bind_expression(parsed, table, scope)
     if bound is None or reads_a_table(bound):
         raise errors.NoDefaultValue(
@@ -174,7 +174,7 @@ def _check_default(table: Table, column: Column, scope: BindScope) -> None:
         ) from error
 
 
-def _refuse_aliases_of_settings(table: Table, text: str, clause: str) -> None:
+def refuse_aliases_of_settings(table: Table, text: str, clause: str) -> None:
     """Raise NotSupportedError if the expression, which stands in `clause`, reads an ALIAS column that reads a setting
     of the session."""
     waiting, seen = [text], set[str]()
@@ -218,7 +218,7 @@ def _check_constraint(table: Table, name: str, text: str, scope: BindScope) -> N
     not Boolean or UInt8."""
     parsed = parse_expression(text)
     refuse_outside_values(parsed, f"constraint {name}")
-    _refuse_aliases_of_settings(table, text, f"constraint {name}")
+    refuse_aliases_of_settings(table, text, f"constraint {name}")
     bound = None if _has_query(parsed) else bind_expression(parsed, table, scope)
     if bound is None or reads_a_table(bound):
         raise errors.BadArguments(

@@ -217,6 +217,11 @@ def _check_layout(statement: nodes.CreateDictionary) -> None:
         raise errors.BadArguments(
             "LIFETIME has no meaning for LAYOUT(DIRECT).", position=statement.position
         )
+    if statement.lifetime is not None and statement.lifetime[0] > statement.lifetime[1]:
+        least, most = statement.lifetime
+        raise errors.BadArguments(
+            f"The MIN of LIFETIME, {least}, is above its MAX, {most}.", position=statement.position
+        )
     if kind != "DIRECT" and statement.lifetime is None:
         raise _incorrect(statement, "A dictionary needs the clause LIFETIME.")
     if (kind == "RANGE_HASHED") != (statement.range is not None):

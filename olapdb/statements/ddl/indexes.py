@@ -25,6 +25,7 @@ from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.sql.stored_expressions import refuse_outside_values
 from olapdb.statements.context import StatementContext
+from olapdb.statements.ddl.column_checks import refuse_aliases_of_settings
 from olapdb.statements.ddl.positions import newest_moved
 from olapdb.statements.ddl.text_indexes import (
     check_indexed_text,
@@ -98,6 +99,7 @@ def skip_index(
     if kind is None:
         raise _no_such_type(definition)
     refuse_outside_values(definition.expression, "an index")
+    refuse_aliases_of_settings(table, to_sql(definition.expression), "an index")
     bound = bind_expression(definition.expression, table, context.scope(snapshot))
     if kind == "text":
         check_indexed_text(definition, bound.type)

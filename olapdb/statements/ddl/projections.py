@@ -19,7 +19,7 @@ from olapdb.errors import (
 from olapdb.model.schema import Projection, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.sql import nodes
-from olapdb.sql.dictionary_functions import refuse_dictionaries
+from olapdb.sql.stored_expressions import refuse_outside_values
 from olapdb.statements.context import StatementContext
 from olapdb.statements.ddl.positions import newest_moved
 from olapdb.statements.dml.partitions import find_partition
@@ -35,7 +35,7 @@ def add_projections(definitions: tuple[nodes.ProjectionDefinition, ...], table: 
                 hint="Choose another name.",
                 position=definition.position,
             )
-        refuse_dictionaries(definition.query, "a projection")
+        refuse_outside_values(definition.query, "a projection")
         with in_clause(f"PROJECTION {definition.name}"):
             projection = define_projection(definition, table)
         table = replace(table, projections=(*table.projections, projection))

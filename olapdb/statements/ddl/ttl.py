@@ -37,7 +37,7 @@ from olapdb.sql.literals import quote_name
 from olapdb.sql.parser import parse_expression
 from olapdb.sql.stored_expressions import refuse_outside_values
 from olapdb.statements.context import StatementContext
-from olapdb.statements.ddl.column_checks import reads_a_table
+from olapdb.statements.ddl.column_checks import reads_a_table, refuse_aliases_of_settings
 from olapdb.statements.dml.partitions import find_partition
 from olapdb.storage.codec import default_codec_text
 from olapdb.views.provability.expressions import volatile_names
@@ -145,6 +145,7 @@ def _check_rule(item: nodes.TtlItem, table: Table, scope: BindScope) -> None:
         default_codec_text(item.detail)
     for expression in rule_expressions(item):
         refuse_outside_values(expression, "TTL")
+        refuse_aliases_of_settings(table, to_sql(expression), "TTL")
         if any(isinstance(node, nodes.Subquery | nodes.Query) for node in walk_syntax(expression)):
             raise NotSupportedError(
                 "A subquery in TTL is not supported.",

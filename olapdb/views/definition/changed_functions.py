@@ -174,6 +174,29 @@ def _counts_to_64_bits(call: Call, zone: str) -> bool:
     return len(call.arguments) > 1 and any("UInt64" in a.type.name for a in call.arguments)
 
 
+_UNEVEN = re.compile(r"DateTime64\([124578]\b")
+
+
+def _cuts_written_digits(part: Call | Cast) -> bool:
+    """Return whether texts become a DateTime64 whose digits are no multiple of three: before 1970, the digits behind them
+    made the last one one more until rules 12."""
+    given = [child.type.name for child in part.children()]
+    reads_texts = any("String" in name or "JSON" in name or "Dynamic" in name for name in given)
+    return (
+        reads_texts and bool(_UNEVEN.search(part.type.name)) and not any(map(_UNEVEN.search, given))
+    )
+
+
+def _counts_nanoseconds(call: Call, zone: str) -> bool:
+    """Return whether the call is a difference of times with nine digits, which wrapped around beyond 292 years."""
+    result = plain(call.type)
+    return (
+        isinstance(result, Decimal)
+        and result.scale == 9
+        and any(isinstance(plain(a.type), DateTime64) for a in call.arguments)
+    )
+
+
 _MINUTES = tuple(f"toStartOf{unit}" for unit in ("Minute", "FiveMinute", "FiveMinutes"))
 _MINUTES += ("toStartOfTenMinutes", "toStartOfFifteenMinutes")
 _RELATIVE = ("Week", "Day", "Hour", "Minute", "Second")
@@ -224,6 +247,7 @@ _CHANGED: tuple[tuple[int, Concerns, tuple[str, ...]], ...] = (
     (12, _any, ("exp10", "convertCharset", "minSampleSizeContinuous")),
     (12, _rounds_to_fewer_digits, ("toStartOfInterval",)),
     (12, _counts_to_64_bits, ("range", "mapPopulateSeries")),
+    (12, _counts_nanoseconds, ("minus",)),
     (12, _makes_wide_integers, ("intDiv", "intDivOrZero", "tupleIntDivByNumber")),
 )
 """(rules since which a function has other answers, for which calls, functions)."""
@@ -460,6 +484,12 @@ def _changed_calls(
     for expression in expressions:
         if view.judged_by < 11 and _shows_logic(expression):
             yield "and"
+        if (
+            view.judged_by < 12
+            and isinstance(expression, Call | Cast)
+            and _cuts_written_digits(expression)
+        ):
+            yield expression.name if isinstance(expression, Call) else "CAST"
         if isinstance(expression, Call):
             if any(
                 concerns(expression, view.zone) for concerns in by_name.get(expression.name, ())

@@ -11,7 +11,7 @@ grouping over both sides matches the keys.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -226,16 +226,35 @@ class _BothSides:
         """Return a mask of the pairs of distinct rows whose rounded columns differ by more than the tolerance."""
         differs = np.zeros(len(missing), dtype=bool)
         sides = [from_numpy(self.first[side]) for side in (missing, extra)]
+        at, has_own_magnitude = self.first[missing], self._has_own_magnitude()
         for column in self.table.stored_columns:
             if column.name not in self.rounded:
                 continue
             values = single_chunk(self.rows.column(column.name))
             added = None
             if self.magnitudes is not None:  # of what is missing, the first row is an expected one
-                added = single_chunk(self.magnitudes.column(column.name)).take(sides[0])
+                known = pa.array(at, mask=~has_own_magnitude[at])
+                added = single_chunk(self.magnitudes.column(column.name)).take(known)
             left, right = (values.take(side) for side in sides)
             differs |= _compare_merged(column, left, right, added, is_sum=True)[0]
         return differs
+
+    def _has_own_magnitude(self) -> np.ndarray:
+        """Return a mask of the expected rows whose magnitudes are known: those of all rows with the same other columns
+        are the same. Rows of other magnitudes may be in another order than these."""
+        if self.magnitudes is None:
+            return np.zeros(0, dtype=bool)
+        rows = self.magnitudes.num_rows
+        others = [
+            single_chunk(column).slice(0, rows)
+            for name, column in self.columns.items()
+            if name not in self.rounded
+        ]
+        of_others = factorise(others, rows).codes if others else np.zeros(rows, dtype=np.int64)
+        sizes = [single_chunk(self.magnitudes.column(name)) for name in sorted(self.rounded)]
+        firsts = factorise([from_numpy(of_others), *sizes], rows).first
+        known: np.ndarray = np.bincount(of_others[firsts], minlength=rows)[of_others] == 1
+        return known
 
 
 def _near_rows(
@@ -244,7 +263,28 @@ def _near_rows(
     """Return pairs of a missing and an extra row that are equal within the tolerance, as positions
     in `missing` and `extra`; a position occurs once for each pair.
 
-    Rows of equal other columns are sorted by their rounded numbers and paired in this order."""
+    Rows are paired first that differ in rounded numbers only, then those that differ in rounded columns of any type."""
+    numbers = {
+        name
+        for name, column in both.columns.items()
+        if name in both.rounded and pa.types.is_floating(column.type)
+    }
+    pairs = []
+    missing, extra = missing.copy(), extra.copy()
+    for exact in (both.columns.keys() - numbers, both.columns.keys() - both.rounded):
+        of_missing, of_extra = _pairs_of(both, missing, extra, exact)
+        np.subtract.at(missing, of_missing, 1)
+        np.subtract.at(extra, of_extra, 1)
+        pairs.append((of_missing, of_extra))
+    of_missing, of_extra = (np.concatenate(side) for side in zip(*pairs, strict=True))
+    return of_missing, of_extra
+
+
+def _pairs_of(
+    both: _BothSides, missing: np.ndarray, extra: np.ndarray, exact: Collection[str]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return pairs as `_near_rows` does, of rows whose columns `exact` are equal: these are sorted by their rounded
+    numbers and paired in this order."""
     owners = [np.repeat(np.arange(len(both.first)), counts) for counts in (missing, extra)]
     at = np.concatenate(owners)
     is_extra = np.repeat([False, True], [len(owner) for owner in owners])
@@ -252,7 +292,7 @@ def _near_rows(
     taken = {name: single_chunk(column).take(here) for name, column in both.columns.items()}
     numbers = [n for n in taken if n in both.rounded and pa.types.is_floating(taken[n].type)]
     group = np.zeros(len(at), dtype=np.int64)
-    for name in taken.keys() - both.rounded:
+    for name in exact:
         codes = taken[name].dictionary_encode("encode").indices.to_numpy(zero_copy_only=False)
         _, group = np.unique(np.stack([group, codes]), axis=1, return_inverse=True)
         group = group.reshape(-1)

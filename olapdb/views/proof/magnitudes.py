@@ -85,12 +85,21 @@ def _with_plain_views(query: nodes.Query, database: str, snapshot: Snapshot) -> 
             return replace(node, parts=node.parts[1:]) if plain_view(*node.parts[:2]) else None
         if not isinstance(node, nodes.TableReference) or node.final or node.sample is not None:
             return None
+        if not node.table.database and node.table.name in own_names:
+            return None  # a query of WITH, which hides a plain view of its name
         view = plain_view(node.table.database or database, node.table.name)
         if view is None:
             return None
         inner = _with_plain_views(parse_query(view.query), view.database, snapshot)
         return nodes.SubqueryRelation(inner, node.alias or view.name)
 
+    own_names = {
+        item.name
+        for node in walk(query)
+        if isinstance(node, nodes.Select)
+        for item in node.with_items
+        if item.query is not None
+    }
     changed = rewrite(query, written_out)
     assert isinstance(changed, nodes.Query)
     return changed

@@ -206,14 +206,16 @@ class _Computed:
         """Yield an item for each CHECK constraint."""
         for constraint, text in self.parts.target.checks:
             outside, name = self._outside_key(self._bound(text)), f"constraint {constraint}"
-            if outside and self.grouped and self.parts.target.engine.merges_values:
-                yield refused(
+            if outside and self.grouped and self.parts.target.engine.merges_states:
+                item = refused(
                     name,
                     f"the CHECK {constraint} of {self.parts.target_name} looks at {outside} of one"
                     " block, before merges join it with that of others.",
                     f"Put the condition into the query that reads {self.parts.target_name}, or on"
                     f" {self.parts.source_name}.",
                 )
+                keeps_last = self.parts.target.engine.keeps_last_values
+                yield allowed(item) if keeps_last else item
             else:
                 yield provable_item(name, "It is asked of rows that come in, and changes none.")
 

@@ -442,3 +442,43 @@ def test_the_query_of_magnitudes(query: str, expected: str) -> None:
     changed = magnitude_view(view, table)
     assert changed is not None
     assert " ".join(changed.query.split()).replace("( ", "(").replace(" )", ")") == expected
+
+
+def verdict_of(*statements: str) -> str:
+    """Return the verdict of the view v after the statements, which create all that they name."""
+    with olapdb.connect() as connection:
+        for statement in (*statements, "SYSTEM RECONCILE VIEW v"):
+            connection.execute(statement)
+        rows = connection.execute("SELECT verdict FROM system.views WHERE name = 'v'").fetchall()
+    return str(rows[0][0])
+
+
+def test_a_magnitude_is_not_taken_from_another_row_of_equal_columns() -> None:
+    verdict = verdict_of(
+        "CREATE TABLE s (k Int64) ENGINE = MergeTree ORDER BY k",
+        "CREATE TABLE d (k Int64, g String, f Float64) ENGINE = MergeTree ORDER BY (k, g)",
+        "CREATE TABLE t (k Int64, f Float64) ENGINE = MergeTree ORDER BY (k, f)",
+        "INSERT INTO d VALUES (1, 'a', 1e16), (1, 'a', -1e16), (1, 'b', 5)",
+        "CREATE MATERIALIZED VIEW v TO t AS SELECT s.k AS k, q.f AS f FROM s JOIN"
+        " (SELECT k, g, sum(f) AS f FROM d GROUP BY k, g) AS q ON s.k = q.k",
+        "INSERT INTO s VALUES (1)",
+        "INSERT INTO d VALUES (1, 'b', 1000)",
+    )
+    assert verdict == "stale"
+
+
+def test_a_query_of_with_hides_a_plain_view_from_the_magnitudes() -> None:
+    verdict = verdict_of(
+        "CREATE TABLE s (k Int64) ENGINE = MergeTree ORDER BY k",
+        "CREATE TABLE d (k Int64, f Float64) ENGINE = MergeTree ORDER BY k",
+        "CREATE TABLE e (k Int64, f Float64) ENGINE = MergeTree ORDER BY k",
+        "CREATE TABLE t (k Int64, f Float64) ENGINE = MergeTree ORDER BY k",
+        "INSERT INTO d VALUES (1, 5)",
+        "INSERT INTO e VALUES (1, 1e16), (1, -1e16)",
+        "CREATE VIEW pv AS SELECT k, sum(f) AS f FROM e GROUP BY k",
+        "CREATE MATERIALIZED VIEW v TO t AS WITH pv AS (SELECT k, sum(f) AS f FROM d GROUP BY k)"
+        " SELECT s.k AS k, pv.f AS f FROM s JOIN pv ON s.k = pv.k WHERE s.k IN (SELECT k FROM e)",
+        "INSERT INTO s VALUES (1)",
+        "INSERT INTO d VALUES (1, 1000)",
+    )
+    assert verdict == "stale"
