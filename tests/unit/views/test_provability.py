@@ -904,6 +904,14 @@ def test_answers_that_changed_with_rules_10(
         ("Int128", "SELECT intDiv(a::Decimal(30, 2), 3) AS n FROM s", ("intDiv",)),
         ("Int64", "SELECT intDiv(a::Decimal(18, 2), 3) AS n FROM s", ()),
         ("Float64", "SELECT exp10(a) AS n FROM s", ("exp10",)),
+        ("DateTime64(8)", "SELECT toDateTime64(t, 8, 'UTC') AS n FROM s", ("toDateTime64",)),
+        ("DateTime64(4)", "SELECT t::DateTime64(4) AS n FROM s", ("CAST",)),
+        ("DateTime64(6)", "SELECT toDateTime64(t, 6, 'UTC') AS n FROM s", ()),
+        (
+            "Decimal(18, 9)",
+            "SELECT toDateTime64(t, 9, 'UTC') - toDateTime64('1970-01-01', 9, 'UTC') AS n FROM s",
+            ("minus",),
+        ),
         ("Array(UInt64)", "SELECT range(a, a::UInt64 * 2) AS n FROM s", ("range",)),
         ("Array(UInt64)", "SELECT range(a::UInt64) AS n FROM s", ()),
         ("String", "SELECT toString(b AND a) AS n FROM s", ("and",)),
@@ -923,7 +931,7 @@ def test_answers_that_changed_with_rules_10(
         ("UInt8", "SELECT d.k AS k, s.a AS n FROM s JOIN d ON s.a = k", ()),
     ],
 )
-def test_answers_that_changed_with_rules_11(
+def test_answers_that_changed_after_rules_10(
     column: str, query: str, changed: tuple[str, ...]
 ) -> None:
     with olapdb.connect() as connection:
