@@ -270,10 +270,6 @@ UNREAD_VALUES_MIN = 1 << 22
 """Begin with threads where so many values are not in the column cache. A kernel decodes them in some 10 ms without the
 interpreter, so that the first tasks need not be judged."""
 
-VALUES_PER_UNREAD_TEXT = 4
-"""Count a text as so many values there. Of 3,000,000 page views a number or a day took 2 to 9 ns to decode, a text of 25
-6 ns, one of 30,000 phrases, most of them empty, 9 ns, one of 100,000 addresses 65 ns."""
-
 UNSURE_FACTOR = 10
 """Judge by the second task, too, where the first one lets expect up to so many times that time: a first task of few rows
 overrates what a row costs. TPC-H 3 took 60 ms and not 70 ms."""

@@ -20,7 +20,7 @@ from olapdb.functions.kernels.decimal_width import has_short_form, is_short, len
 from olapdb.model.schema import Table
 from olapdb.records import dataclass
 from olapdb.storage.column_chunks import window_groups
-from olapdb.types import DataType, String, plain
+from olapdb.types import DataType
 from olapdb.types.arrow_values import from_numpy, scalar_of
 
 
@@ -113,27 +113,18 @@ def tasks_of(
 
 def has_much_to_decode(tasks: Sequence[Task], sources: Sequence[Source]) -> bool:
     """Return whether the column cache lacks at least `tuning.UNREAD_VALUES_MIN` values of the columns, so that it pays
-    to begin with threads. A text counts as `tuning.VALUES_PER_UNREAD_TEXT` of them."""
+    to begin with threads."""
     pieces = [piece for task in tasks for piece in task if not piece.selection.part.inline]
-    weights = {
-        source.name: _values_to_decode(source) for source in sources if source.name != TASK_ROW
-    }
-    if sum(piece.rows for piece in pieces) * sum(weights.values()) < tuning.UNREAD_VALUES_MIN:
+    names = [source.name for source in sources if source.name != TASK_ROW]
+    if sum(piece.rows for piece in pieces) * len(names) < tuning.UNREAD_VALUES_MIN:
         return False
     unread, lacking = 0, dict[int, int]()
     for piece in pieces:
         reader = piece.selection.reader
         if id(reader) not in lacking:
-            lacking[id(reader)] = sum(
-                weight for name, weight in weights.items() if not reader.is_cached((name,))
-            )
+            lacking[id(reader)] = sum(not reader.is_cached((name,)) for name in names)
         unread += lacking[id(reader)] * piece.rows
     return unread >= tuning.UNREAD_VALUES_MIN
-
-
-def _values_to_decode(source: Source) -> int:
-    """Return how many numbers take as long to decode as a value of a source."""
-    return tuning.VALUES_PER_UNREAD_TEXT if isinstance(plain(source.type), String) else 1
 
 
 def joined_tasks(tasks: Sequence[Task]) -> list[Task]:

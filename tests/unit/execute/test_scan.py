@@ -363,26 +363,6 @@ def test_texts_that_no_one_has_read_come_in_small_tasks(monkeypatch: pytest.Monk
     assert task_rows(node) == is_written
 
 
-def test_an_unread_text_counts_as_several_values(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tuning, "VALUES_PER_UNREAD_TEXT", 4)
-    table = numbers(10_000)
-    context = table.context(max_threads=1)
-
-    def has_much(*names: str) -> bool:
-        node = table.scan(*names)
-        tasks = list(scan.scan_tasks(node, context, in_chain=True))
-        return part_scan.has_much_to_decode(tasks, scan.scan_sources(node))
-
-    monkeypatch.setattr(tuning, "UNREAD_VALUES_MIN", 40_000)
-    assert not has_much("s")  # a writer leaves what it wrote in the cache
-    table.store.cache.columns.forget()
-    assert has_much("s")
-    assert not has_much("k", "v")
-    monkeypatch.setattr(tuning, "UNREAD_VALUES_MIN", 50_001)
-    assert not has_much("k", "s")
-    assert has_much("k", "v", "s")
-
-
 @given(
     st.lists(st.integers(0, 40), min_size=1, max_size=12),
     st.sampled_from([4, 16, 40]),
