@@ -249,3 +249,14 @@ def test_the_hint_of_a_backup_names_a_statement_that_there_is(command: str) -> N
     assert hint is not None
     words = hint.split()
     parse(" ".join(words[:4]))
+
+
+def test_a_stored_dictionary_may_have_a_lifetime_that_create_refuses() -> None:
+    """Warehouses hold such texts, which system.dictionaries parses: the parser must not refuse them."""
+    text = (
+        "CREATE DICTIONARY d (k UInt64, v String) PRIMARY KEY k SOURCE(NULL()) LAYOUT(FLAT())"
+        " LIFETIME(MIN 2 MAX 0)"
+    )
+    statement = parse_one(text)
+    assert isinstance(statement, nodes.CreateDictionary)
+    assert statement.lifetime == (2, 0)

@@ -32,6 +32,12 @@ def connection() -> Iterator[Connection]:
         "(k Int64) ENGINE = MergeTree ORDER BY k % getSetting('max_threads')",
         "(k Int64) ENGINE = MergeTree PARTITION BY k % getSetting('max_threads') ORDER BY k",
         "(k Int64, d Date) ENGINE = MergeTree ORDER BY k TTL d + toIntervalDay(getSetting('max_threads'))",
+        "(k Int64, d Date, a Int64 ALIAS getSetting('max_threads')) ENGINE = MergeTree ORDER BY k"
+        " TTL d + toIntervalDay(1) DELETE WHERE k > a",
+        "(k Int64, a Int64 ALIAS getSetting('max_threads'), INDEX i k + a TYPE minmax) ENGINE = MergeTree"
+        " ORDER BY k",
+        "(k Int64, PROJECTION p (SELECT k, sum(getSetting('max_threads')) GROUP BY k)) ENGINE = MergeTree"
+        " ORDER BY k",
     ],
 )
 def test_a_table_cannot_store_what_a_session_sets(connection: Connection, definition: str) -> None:
