@@ -23,12 +23,14 @@ pytestmark = pytest.mark.feature("crashes")
 
 DISK_BYTES = 24 << 20
 LEFT_BYTES = (0, 4_096, 16_384, 65_536)
+HOUSEKEEPING_BYTES = 256 << 10
+"""At most so much may the catalog's log grow during a query: background work renews leases."""
 CHOSEN = ("insert", "replay", "backfill")
 """Operations in CI; `make soak` takes all."""
 
 
 @pytest.fixture(scope="module")
-def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def mounted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Mount a tmpfs."""
     folder = tmp_path_factory.mktemp("disk") / "mounted"
     folder.mkdir()
@@ -42,6 +44,14 @@ def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     subprocess.run(["umount", str(folder)], check=True)
 
 
+@pytest.fixture
+def disk(mounted: Path) -> Iterator[Path]:
+    """Give the test an empty disk: what a failed test leaves must not fail the next."""
+    yield mounted
+    for left in mounted.iterdir():
+        shutil.rmtree(left) if left.is_dir() else left.unlink()
+
+
 def fill(disk: Path, left_bytes: int) -> Path:
     """Write a file that leaves `left_bytes` of the disk; return its path."""
     filler = disk / "filler"
@@ -51,10 +61,14 @@ def fill(disk: Path, left_bytes: int) -> Path:
                 file.flush()
         except OSError:
             pass
-    status = os.statvfs(disk)
-    free = status.f_bavail * status.f_frsize
-    os.truncate(filler, max(filler.stat().st_size - max(left_bytes - free, 0), 0))
+    os.truncate(filler, max(filler.stat().st_size - max(left_bytes - free(disk), 0), 0))
     return filler
+
+
+def free(disk: Path) -> int:
+    """Return the free bytes of the disk."""
+    status = os.statvfs(disk)
+    return status.f_bavail * status.f_frsize
 
 
 def run(disk: Path, tmp_path: Path, name: str, left_bytes: int) -> str:
@@ -130,7 +144,6 @@ def test_inserts_until_it_is_full_and_on(disk: Path) -> None:
         assert counted == [(acknowledged + 50_000,)]
         connection.execute("SYSTEM RECONCILE VIEW v")
         assert connection.execute("SELECT verdict FROM system.views").fetchall() == [("proven",)]
-    shutil.rmtree(disk / "filling")
 
 
 def test_states_are_read_on_a_full_disk(disk: Path, tmp_path: Path) -> None:
@@ -141,7 +154,6 @@ def test_states_are_read_on_a_full_disk(disk: Path, tmp_path: Path) -> None:
         filler = fill(disk, 0)
         assert state(connection) == before
         filler.unlink()
-    shutil.rmtree(disk / "reading")
 
 
 @pytest.mark.parametrize(
@@ -177,13 +189,12 @@ def test_temporary_data_that_does_not_fit(disk: Path, query: str) -> None:
             " SELECT intHash64(a) AS k, count() AS n FROM viewed GROUP BY k"
         )
         filler = fill(disk, 4 << 20)
-        free_bytes = os.statvfs(disk).f_bavail
+        free_bytes = free(disk)
         with pytest.raises(NotEnoughSpace, match="temporary data"):
             connection.execute(query).fetchall()
         assert connection.execute("SELECT count() FROM v").fetchall() == [(0,)]
-        assert os.statvfs(disk).f_bavail == free_bytes
+        assert free(disk) > free_bytes - HOUSEKEEPING_BYTES
         assert list((disk / "spilling" / "tmp").iterdir()) == []
         filler.unlink()
         connection.execute("INSERT INTO t SELECT number FROM numbers(1000)")
         assert connection.execute("SELECT count() FROM t").fetchall() == [(2000,)]
-    shutil.rmtree(disk / "spilling")
