@@ -29,7 +29,7 @@ from olapdb.views.provability.verdict import check_definition, judge
 
 RULES = 12
 """The version of the rules, raised with each rule that makes a view unproven, and with each function
-whose answers change (`olapdb.views.definition.changed_functions`). Opening a warehouse judges the
+whose answers change (`olapdb.views.definition.changed_answers`). Opening a warehouse judges the
 views again that an older version judged."""
 
 __all__ = [
