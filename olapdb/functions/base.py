@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from olapdb.functions.kernels.integer_order import stable_order
 from olapdb.native import accumulate
 from olapdb.native.group_totals import Total
 from olapdb.native.library import library
@@ -121,7 +122,7 @@ class Groups:
     @cached_property
     def order(self) -> np.ndarray:
         """The positions of the rows, sorted by code; stable."""
-        return np.argsort(self.codes, kind="stable")
+        return stable_order(self.codes)
 
     @cached_property
     def sums(self) -> dict[Hashable, tuple[pa.Array, pa.Array]]:

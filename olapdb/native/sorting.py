@@ -68,6 +68,22 @@ def sort_order(columns: Sequence[SortColumn], rows: int) -> np.ndarray | None:
 
     Returns None unless all columns are integers, dates or times whose range has at most 64 bits, and
     for a single column of a small range, which Arrow counts in less time."""
+    digits = _digits_of(columns)
+    if digits is None or (len(digits) == 1 and digits[0].bits <= _COUNTED_BITS):
+        return None
+    return _order(digits, rows)
+
+
+def order_of_integers(keys: Sequence[pa.Array]) -> np.ndarray | None:
+    """Return the positions of the rows sorted by the keys, the first one first, stable; uint64. None for a key whose
+    range has more than 64 bits. Keys are integers of one length."""
+    digits = _digits_of([SortColumn(key, False, False) for key in keys])
+    return None if digits is None else _order(digits, len(keys[0]))
+
+
+def _digits_of(columns: Sequence[SortColumn]) -> list[_Digits] | None:
+    """Return the digits of the columns; None if one is not of integers, dates or times, or if its range has more than
+    64 bits."""
     digits = []
     for column in columns:
         values = values_of(column.values)
@@ -76,8 +92,11 @@ def sort_order(columns: Sequence[SortColumn], rows: int) -> np.ndarray | None:
         digits.append(_Digits(values, column, *bounds(values)))
         if digits[-1].bits > _WORD_BITS:
             return None
-    if len(digits) == 1 and digits[0].bits <= _COUNTED_BITS:
-        return None
+    return digits
+
+
+def _order(digits: Sequence[_Digits], rows: int) -> np.ndarray:
+    """Return the positions of the rows sorted by the digits, stable; uint64."""
     row_bits = max(rows - 1, 0).bit_length()
     bits = sum(column_digits.bits for column_digits in digits)
     if bits + row_bits <= _WORD_BITS:

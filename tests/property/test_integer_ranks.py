@@ -12,7 +12,7 @@ from olapdb.functions.aggregates import group_kernels
 from olapdb.functions.aggregates.covariance import Covariance, covariance
 from olapdb.functions.aggregates.variance import Variance, variance
 from olapdb.functions.base import Groups
-from olapdb.functions.kernels import integer_ranks
+from olapdb.functions.kernels import integer_order, integer_ranks
 from olapdb.types import FLOAT64
 
 pytestmark = pytest.mark.feature("functions", "aggregates")
@@ -48,7 +48,7 @@ def test_bounds_of_types_are_ranked(dtype: type) -> None:
 
 
 def test_without_the_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(integer_ranks, "library", lambda: None)
+    monkeypatch.setattr(integer_order, "library", lambda: None)
     values = np.random.default_rng(1).integers(-(2**62), 2**62, 500)
     values[100:150] = values[:50]
     check(values, *integer_ranks._by_sorting(values))

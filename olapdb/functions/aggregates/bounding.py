@@ -18,6 +18,7 @@ from olapdb.functions.aggregates.signatures import (
 )
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.integer_order import order_by
 from olapdb.records import dataclass
 from olapdb.types import (
     FLOAT64,
@@ -130,7 +131,7 @@ class DeltaSumTimestamp(Gathered):
         none."""
         values, times = arguments
         codes = columns.parents_of(offsets)
-        order = np.lexsort((times, codes))
+        order = order_by(codes, times)
         values = values[order]
         rises = np.zeros_like(values)
         if len(values) > 1:

@@ -24,6 +24,7 @@ from olapdb.functions.aggregates.signatures import (
 )
 from olapdb.functions.base import Aggregate, Division, Groups
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.integer_order import order_by
 from olapdb.records import dataclass
 from olapdb.types import (
     FLOAT64,
@@ -160,7 +161,7 @@ class TopK(MostFrequent):
         numbers = columns.numpy_values(columns.elements_of(weights)[1])
         counts = np.diff(offsets)
         owners = np.repeat(np.arange(len(states)), counts)
-        order = np.lexsort((np.iinfo(np.uint64).max - numbers, owners))
+        order = order_by(owners, np.iinfo(np.uint64).max - numbers)
         position = np.arange(len(order)) - np.repeat(offsets[:-1] - offsets[0], counts)
         order = order[position < self.limit]
         kept = columns.offsets_from_counts(np.minimum(counts, self.limit))

@@ -11,6 +11,7 @@ from olapdb.functions.aggregates.signatures import require_count, state_type_of
 from olapdb.functions.base import Aggregate
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.decimal_width import floats_of_decimals
+from olapdb.functions.kernels.integer_order import order_by
 from olapdb.records import dataclass
 from olapdb.types import (
     FLOAT64,
@@ -48,7 +49,7 @@ class LargestTriangles(Gathered):
         ]
         x, y = (columns.numpy_values(field).astype(np.float64) for field in fields)
         owners = columns.parents_of(offsets)
-        order = np.lexsort((x, owners))
+        order = order_by(owners, x)
         sizes = np.diff(offsets)
         chosen = self._chosen(x[order], y[order], offsets)
         counts = np.bincount(owners[chosen], minlength=len(sizes))

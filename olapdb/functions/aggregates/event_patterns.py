@@ -27,6 +27,7 @@ from olapdb.functions.aggregates import group_kernels
 from olapdb.functions.aggregates.signatures import illegal_argument, state_type_of
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.integer_order import order_by
 from olapdb.records import dataclass
 from olapdb.types import (
     UINT8,
@@ -101,7 +102,7 @@ class Events:
     def __init__(self, offsets: np.ndarray, times: np.ndarray, held: np.ndarray) -> None:
         """Flatten the groups' events; `offsets` says where each group begins and ends."""
         self._codes = columns.parents_of(offsets)
-        order = np.lexsort((times, self._codes))
+        order = order_by(self._codes, times)
         self.times, self._held = times[order], held[order]
         self.count = len(order)
         self.limits = offsets[1:][self._codes]

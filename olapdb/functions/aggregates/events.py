@@ -20,6 +20,7 @@ from olapdb.functions.aggregates.strict_funnels import FunnelModes, StrictFunnel
 from olapdb.functions.aggregates.wide_delta_sums import WideDeltaSum
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.integer_order import order_by
 from olapdb.records import dataclass
 from olapdb.types import (
     INT64,
@@ -134,7 +135,7 @@ class WindowFunnel(Aggregate):
         self, codes: np.ndarray, times: np.ndarray, events: np.ndarray, count: int
     ) -> pa.Array:
         """Return the states of events: sorted by time and number, without repetitions."""
-        order = np.lexsort((events, times, codes))
+        order = order_by(codes, times, events)
         codes, times, events = codes[order], times[order], events[order]
         new = np.ones(len(order), bool)
         new[1:] = (np.diff(codes) != 0) | (np.diff(times) != 0) | (np.diff(events) != 0)

@@ -23,6 +23,7 @@ from olapdb.functions.base import Aggregate, Division, Groups
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.kernels.decimal_width import decimals_of_integers
+from olapdb.functions.kernels.integer_order import order_by
 from olapdb.native import quantiles
 from olapdb.native.library import library
 from olapdb.native.values import ColumnValues, values_of, values_of_numbers
@@ -263,7 +264,7 @@ def _sorted(values: pa.Array, groups: Groups) -> pa.Array:
             packed = groups.codes * span + (keys.astype(np.int64) - least)
             ordered = _sorted_numbers(packed, groups.count * span)
             return columns.from_values(ordered % span + least, values.type)
-    return values.take(from_numpy(np.lexsort((keys, groups.codes))))
+    return values.take(from_numpy(order_by(groups.codes, keys)))
 
 
 def _sorted_numbers(numbers: np.ndarray, limit: int) -> np.ndarray:

@@ -22,6 +22,7 @@ from olapdb.functions.aggregates.signatures import (
 )
 from olapdb.functions.base import Aggregate, Division, Groups
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.integer_order import order_by
 from olapdb.functions.kernels.nested import truncate_lists
 from olapdb.records import dataclass
 from olapdb.types import (
@@ -51,7 +52,7 @@ class AnyHeavy(MostFrequent):
         offsets, elements = columns.elements_of(values)
         counts = columns.numpy_values(columns.elements_of(weights)[1])
         owners = columns.parents_of(offsets)
-        order = np.lexsort((np.iinfo(np.uint64).max - counts, owners))
+        order = order_by(owners, np.iinfo(np.uint64).max - counts)
         rows = np.full(len(states), -1, np.int64)
         filled = np.flatnonzero(np.diff(offsets) > 0)
         rows[filled] = order[offsets[:-1][filled]]

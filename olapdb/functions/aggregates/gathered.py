@@ -16,6 +16,7 @@ from olapdb.functions.aggregates import group_kernels
 from olapdb.functions.aggregates.signatures import illegal_argument, require_count, state_type_of
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns, wide_numbers
+from olapdb.functions.kernels.integer_order import order_by
 from olapdb.records import dataclass
 from olapdb.types import (
     FLOAT64,
@@ -194,7 +195,7 @@ class MaxIntersections(Gathered):
         places = np.concatenate((starts, ends))
         steps = np.concatenate((np.ones(len(starts), np.int64), np.full(len(ends), -1)))
         codes = np.concatenate((owners, owners))
-        order = np.lexsort((steps, places, codes))
+        order = order_by(codes, places, steps)
         places, steps, codes = places[order], steps[order], codes[order]
         open_now = np.cumsum(steps)  # each group opens as many as it closes
         bounds = offsets * 2
@@ -218,7 +219,7 @@ class IntervalLengthSum(Gathered):
         """Return the length of the union of each group's intervals; the two bounds may be in either order."""
         codes = columns.parents_of(offsets)
         starts, ends = np.minimum(*arguments), np.maximum(*arguments)
-        order = np.lexsort((ends, starts, codes))
+        order = order_by(codes, starts, ends)
         starts, ends, codes = starts[order], ends[order], codes[order]
         if not len(ends):
             return columns.from_values(
@@ -284,7 +285,7 @@ class RankCorrelation(Gathered):
 
 def mean_ranks(values: np.ndarray, owners: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """Return each value's rank in its group from 1; equal values have the mean of theirs."""
-    order = np.lexsort((values, owners))
+    order = order_by(owners, values)
     values, codes = values[order], owners[order]
     new = np.ones(len(order), bool)
     new[1:] = (codes[1:] != codes[:-1]) | differs_from_last(values)

@@ -12,6 +12,7 @@ from olapdb.functions.aggregates import group_kernels
 from olapdb.functions.aggregates.signatures import illegal_argument, require_count, state_type_of
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.integer_order import order_by
 from olapdb.functions.kernels.nested_order import nested_ranks
 from olapdb.records import dataclass
 from olapdb.types import Array, DataType, Dynamic, Json, any_part, plain
@@ -29,7 +30,7 @@ class GroupArraySorted(Aggregate):
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         """Return each group's smallest values, sorted, without NULLs."""
         (values,), groups = group_kernels.drop_null_rows(arguments, groups)
-        order = np.lexsort((nested_ranks(values, zeros_apart=True), groups.codes))
+        order = order_by(groups.codes, nested_ranks(values, zeros_apart=True))
         starts, counts = groups.starts, groups.sizes
         kept = np.arange(len(order)) - np.repeat(starts, counts) < self.limit
         offsets = columns.offsets_from_counts(np.minimum(counts, self.limit))

@@ -17,6 +17,7 @@ from olapdb.functions.aggregates.group_kernels import (
 from olapdb.functions.aggregates.signatures import illegal_argument, state_type_of
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.integer_order import order_by
 from olapdb.records import dataclass
 from olapdb.types import (
     INT64,
@@ -119,7 +120,7 @@ class NextNode(Aggregate):
         """Build the states from rows, sorted in each group by time, value and conditions."""
         times, values, held, bases = fields
         keys = [columns.numpy_values(bases), columns.numpy_values(held), order_keys(values)]
-        order = np.lexsort((*keys, columns.numpy_values(times), groups.codes))
+        order = order_by(groups.codes, columns.numpy_values(times), *reversed(keys))
         sorted_fields = [take_rows(field, order) for field in fields]
         rows = columns.structs_from(sorted_fields, self.state_type.arrow.value_type)
         counts = np.bincount(groups.codes, minlength=groups.count)

@@ -22,6 +22,7 @@ from olapdb.functions.aggregates import group_kernels
 from olapdb.functions.aggregates.signatures import illegal_argument, require_count, state_type_of
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.integer_order import order_by
 from olapdb.records import dataclass
 from olapdb.types import (
     FLOAT64,
@@ -143,7 +144,7 @@ def vectors_from(
     owners: np.ndarray, indexes: np.ndarray, numbers: np.ndarray, rows: int, layout: Layout
 ) -> pa.Array:
     """Return one vector for each of `rows` owners, sorted by index; equal indexes add up."""
-    order = np.lexsort((indexes, owners))
+    order = order_by(owners, indexes)
     owners, indexes, numbers = owners[order], indexes[order], numbers[order]
     first = np.ones(len(owners), bool)
     first[1:] = (owners[1:] != owners[:-1]) | (indexes[1:] != indexes[:-1])

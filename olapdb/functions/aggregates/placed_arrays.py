@@ -22,6 +22,7 @@ from olapdb.functions.base import Aggregate, Environment, Groups
 from olapdb.functions.casts import cast
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.constants import default_value
+from olapdb.functions.kernels.integer_order import order_by
 from olapdb.records import dataclass
 from olapdb.types import FLOAT64, INT64, STRING, UINT64, Array, DataType, Integer, String, plain
 from olapdb.types.arrow_values import from_numpy
@@ -141,7 +142,7 @@ class GroupArraySample(Gathered):
         (values,) = columns.struct_fields(rows)
         codes = columns.parents_of(offsets)
         places = np.arange(len(values)) - offsets[:-1][codes]
-        order = np.lexsort((_mixed(places.astype(np.uint64), self.seed), codes))
+        order = order_by(codes, _mixed(places.astype(np.uint64), self.seed))
         chosen = np.sort(order[places < self.limit])
         counts = np.minimum(np.diff(offsets), self.limit)
         return columns.lists_from(

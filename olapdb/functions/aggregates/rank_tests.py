@@ -21,6 +21,7 @@ from olapdb.functions.aggregates.gathered import Gathered, differs_from_last, me
 from olapdb.functions.aggregates.signatures import require_count, state_type_of
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.integer_order import order_by
 from olapdb.records import dataclass
 from olapdb.types import FLOAT64, UINT8, Boolean, DataType, Decimal, Float, Integer, Tuple, plain
 
@@ -119,7 +120,7 @@ class KolmogorovSmirnov(RankTest):
         """Return the distance and the p-value of each group; one pass over the groups for p."""
         owners = columns.parents_of(offsets)
         n, m = sizes
-        order = np.lexsort((values, owners))
+        order = order_by(owners, values)
         values, second = values[order], second[order]
         filled = offsets[:-1]
         if not len(filled):

@@ -14,6 +14,7 @@ from olapdb.functions.aggregates.gathered import Gathered, rows_type
 from olapdb.functions.aggregates.signatures import illegal_argument, require_count, state_type_of
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.integer_order import order_by
 from olapdb.records import dataclass
 from olapdb.types import STRING, DataType, Date, DateTime, Float, Integer, plain
 
@@ -94,7 +95,7 @@ def _sums_by_x(
     x: np.ndarray, y: np.ndarray, codes: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the distinct x of each group, sorted, their sums of y and their groups."""
-    order = np.lexsort((x, codes))
+    order = order_by(codes, x)
     x, codes = x[order], codes[order]
     new = np.ones(len(x), bool)
     new[1:] = (x[1:] != x[:-1]) | (codes[1:] != codes[:-1])

@@ -15,6 +15,7 @@ from olapdb.errors import TooLargeArray
 from olapdb.functions.aggregates.group_kernels import drop_null_rows, element_groups
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.integer_order import order_by
 from olapdb.records import dataclass
 
 _NEVER = np.iinfo(np.int64).max
@@ -44,7 +45,7 @@ class _Events:
         # One pair (row, number) for each condition that held; number 0 where none did.
         bits = (held[:, None] >> np.arange(levels, dtype=np.uint32)) & np.uint32(1) != 0
         rows, numbers = np.nonzero(np.concatenate([(held == 0)[:, None], bits], axis=1))
-        order = np.lexsort((numbers, times[rows], parents[rows]))
+        order = order_by(parents[rows], times[rows], numbers)
         self.rows, self.numbers = rows[order], numbers[order]
         self.groups, self.times = parents[self.rows], times[self.rows]
         new = np.ones(len(order), bool)
@@ -256,7 +257,7 @@ class StrictFunnel(Aggregate):
         self, codes: np.ndarray, times: np.ndarray, held: np.ndarray, count: int
     ) -> pa.Array:
         """Return the states of rows, which are sorted by time and conditions."""
-        order = np.lexsort((held, times, codes))
+        order = order_by(codes, times, held)
         fields = [
             columns.from_values(times[order], pa.int64()),
             columns.from_values(held[order], pa.uint32()),

@@ -21,6 +21,7 @@ from olapdb.functions.aggregates.time_series_windows import MEASURES, Windows
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.calendar import ticks_per_second
+from olapdb.functions.kernels.integer_order import order_by, stable_order
 from olapdb.records import dataclass
 from olapdb.types import (
     FLOAT64,
@@ -77,7 +78,7 @@ class TimeSamples(Gathered):
             first = np.concatenate(([True], owners[1:] != owners[:-1]))[: len(owners)]
             rank = np.arange(len(owners)) - np.flatnonzero(first)[np.cumsum(first) - 1]
             kept = np.flatnonzero(rank < _SAMPLES_KEPT)
-            kept = kept[np.argsort(owners[kept], kind="stable")]
+            kept = kept[stable_order(owners[kept])]
             owners, rows = owners[kept], rows[kept]
         counts = np.bincount(owners, minlength=len(states))
         return columns.lists_from(
@@ -157,7 +158,7 @@ def _unique(
     """Return the group and the row of each sample, sorted by group and time; of samples of equal time only the one of
     greatest value."""
     owners = columns.parents_of(offsets)
-    order = np.lexsort((values, ticks, owners))
+    order = order_by(owners, ticks, values)
     sorted_owners, sorted_ticks = owners[order], ticks[order]
     last = np.ones(len(order), bool)
     last[:-1] = (sorted_owners[1:] != sorted_owners[:-1]) | (sorted_ticks[1:] != sorted_ticks[:-1])

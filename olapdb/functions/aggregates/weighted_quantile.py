@@ -18,6 +18,7 @@ from olapdb.functions.aggregates.signatures import (
 from olapdb.functions.base import Aggregate
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.constants import default_value
+from olapdb.functions.kernels.integer_order import order_by
 from olapdb.records import dataclass
 from olapdb.types import (
     Array,
@@ -52,7 +53,7 @@ class WeightedQuantiles(Gathered):
             numbers = np.flatnonzero(~np.isnan(columns.numpy_values(values)))
             values = values.take(from_numpy(numbers))
             counts, codes = counts[numbers], codes[numbers]
-        order = np.lexsort((group_kernels.order_keys(values), codes))
+        order = order_by(codes, group_kernels.order_keys(values))
         values, counts, codes = values.take(from_numpy(order)), counts[order], codes[order]
         sizes = np.bincount(codes, minlength=len(states))
         starts = columns.offsets_from_counts(sizes)

@@ -16,6 +16,7 @@ from olapdb.functions.arrays.type_rules import element_type
 from olapdb.functions.base import Argument
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.by_value import values_by_row
+from olapdb.functions.kernels.integer_order import order_by
 from olapdb.functions.kernels.nested import filter_elements
 from olapdb.types import UINT8, UINT64, AggregateFunction, Array, Boolean, DataType, Integer
 from olapdb.types.arrow_values import from_numpy
@@ -71,7 +72,7 @@ def _build(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     """Return the distinct elements of each array, sorted: the kernel of bitmapBuild."""
     offsets, elements = columns.elements_of(arrays[0])
     owners, codes = columns.parents_of(offsets), ranks_with_null(elements)
-    order = np.lexsort((codes, owners))
+    order = order_by(owners, codes)
     keep = first_occurrences(owners[order], codes[order])
     return filter_elements(offsets, elements.take(from_numpy(order)), keep)
 

@@ -13,6 +13,7 @@ from olapdb.functions import scalar
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts.cast import cast_column
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.integer_order import stable_order
 from olapdb.functions.kernels.nested import map_parts
 from olapdb.functions.kernels.supertypes import NULL_TYPE, common_type, common_type_or_variant
 from olapdb.lazy import LazyModule
@@ -152,7 +153,7 @@ def resolve_concatenation(name: str, arguments: Sequence[Argument]) -> ScalarCal
         """Join the arrays of each row in argument order."""
         arrays = [columns.elements_of(c) for c in cast_arguments]
         owners = np.concatenate([columns.parents_of(o) for o, _ in arrays])
-        order = np.argsort(owners, kind="stable")
+        order = stable_order(owners)
         counts = np.bincount(owners, minlength=rows)
         elements = pa.concat_arrays([e for _, e in arrays]).take(from_numpy(order))
         return columns.lists_from(columns.offsets_from_counts(counts), elements)

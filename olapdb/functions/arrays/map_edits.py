@@ -12,6 +12,7 @@ from olapdb.functions.arrays.lambda_conditions import any_true, true_elements
 from olapdb.functions.base import Argument, ScalarCall
 from olapdb.functions.composition import Term, call, compose
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.integer_order import stable_order
 from olapdb.functions.kernels.nested import count_marked, map_parts
 from olapdb.functions.registry import resolve_scalar
 from olapdb.functions.scalar import (
@@ -94,7 +95,7 @@ def _update(arrays: list[pa.Array], invocation: Invocation) -> pa.Array:
     is_new = np.arange(len(pairs)) >= len(old_keys)
     replaced = np.isin(pairs, pairs[is_new]) & ~is_new
     keep = np.flatnonzero(~replaced)
-    order = keep[np.argsort(owners[keep], kind="stable")]
+    order = keep[stable_order(owners[keep])]
     counts = np.bincount(owners[keep], minlength=len(arrays[0]))
     rows = pa.array(order)
     return columns.maps_from(

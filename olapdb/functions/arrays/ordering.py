@@ -10,7 +10,7 @@ from olapdb.functions.arrays.nested_equality import rankable_values
 from olapdb.functions.arrays.search import ranks_with_null
 from olapdb.functions.arrays.type_rules import array_rule, same_type
 from olapdb.functions.kernels import columns
-from olapdb.functions.kernels.integer_ranks import stable_order
+from olapdb.functions.kernels.integer_order import stable_order
 from olapdb.functions.kernels.nested import filter_elements
 from olapdb.types import UINT32, Array, DataType, plain
 from olapdb.types.arrow_values import from_numpy

@@ -15,6 +15,7 @@ from olapdb.errors import BadArguments, IllegalColumn, NumberOfArgumentsDoesntMa
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.integer_order import order_by
 from olapdb.types import FLOAT64, Array, DataType, Float, Integer
 
 _LOW, _HIGH, _FACTOR = 0.25, 0.75, 1.5
@@ -72,7 +73,7 @@ def _scores(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         raise BadArguments("seriesOutliersDetectTukey needs at least four elements.")
     values = columns.numpy_values(elements).astype(np.float64)
     owners = columns.parents_of(offsets)
-    ordered = values[np.lexsort((values, owners))]
+    ordered = values[order_by(owners, values)]
     with np.errstate(all="ignore"):
         first, last = (_quantile(ordered, offsets, level) for level in (low, high))
         reach = (last - first) * factor

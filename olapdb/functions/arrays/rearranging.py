@@ -19,6 +19,7 @@ from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts.cast import cast_column
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.constants import default_value
+from olapdb.functions.kernels.integer_order import stable_order
 from olapdb.functions.kernels.nested import filter_elements
 from olapdb.functions.kernels.supertypes import common_type, comparable_type
 from olapdb.functions.numeric.conditional import plain_lc
@@ -227,7 +228,7 @@ def _codes_of(lists: list[pa.Array]) -> tuple[list[np.ndarray], pa.Array, np.nda
 def _chosen(elements: pa.Array, owners: np.ndarray, keep: np.ndarray, rows: int) -> pa.Array:
     """Build one array a row from the elements that `keep` marks, in order; `owners` holds each element's row."""
     places = np.flatnonzero(keep)
-    places = places[np.argsort(owners[places], kind="stable")]
+    places = places[stable_order(owners[places])]
     counts = np.bincount(owners[places], minlength=rows)
     return columns.lists_from(
         columns.offsets_from_counts(counts), elements.take(from_numpy(places))

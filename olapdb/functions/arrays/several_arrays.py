@@ -22,6 +22,7 @@ from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts.cast import cast_column
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.constants import default_value
+from olapdb.functions.kernels.integer_order import order_by
 from olapdb.functions.kernels.nested import count_marked
 from olapdb.functions.kernels.supertypes import comparable_type, without_bool
 from olapdb.functions.numeric.conditional import plain_lc
@@ -100,7 +101,7 @@ def _enumerate_unique(arrays: list[pa.Array], call: Invocation) -> pa.Array:
 
 def occurrences(parents: np.ndarray, codes: np.ndarray) -> np.ndarray:
     """Return for each element which occurrence of its code within its parent it is, from 1."""
-    order = np.lexsort((np.arange(len(codes)), codes, parents))
+    order = order_by(parents, codes)
     owners, sorted_codes = parents[order], codes[order]
     is_first = np.ones(len(codes), bool)
     is_first[1:] = (owners[1:] != owners[:-1]) | (sorted_codes[1:] != sorted_codes[:-1])

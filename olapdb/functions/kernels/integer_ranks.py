@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from olapdb.native.library import library
-from olapdb.native.sorting import SortColumn, sort_order
-from olapdb.types.arrow_values import from_numpy
+from olapdb.functions.kernels.integer_order import stable_order
 
 _CELLS_PER_ROW = 4
 """A range of at most so many values a row is ranked by a table, without sorting."""
@@ -47,11 +45,3 @@ def _by_sorting(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     ranks = np.empty(len(values), np.int64)
     ranks[order] = np.cumsum(ends) - ends
     return ranks, order[ends]
-
-
-def stable_order(values: np.ndarray) -> np.ndarray:
-    """Return the positions that sort the integers; equal ones keep their order; int64."""
-    order = None
-    if library() is not None:
-        order = sort_order([SortColumn(from_numpy(values), False, False)], len(values))
-    return np.argsort(values, kind="stable") if order is None else order.view(np.int64)

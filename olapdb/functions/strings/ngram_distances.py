@@ -11,6 +11,7 @@ import pyarrow as pa
 from olapdb.errors import TooLargeStringSize
 from olapdb.functions import scalar
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.integer_order import order_by
 from olapdb.functions.strings.arguments import text_rule
 from olapdb.functions.strings.text_codes import Codes, text_codes
 from olapdb.native import text_pairs
@@ -79,7 +80,7 @@ def _common(left: Codes, right: Codes) -> np.ndarray:
     rows = np.concatenate([columns.parents_of(offsets) for _, offsets in (left, right)])
     keys = np.concatenate((left[0], right[0]))
     is_left = np.arange(len(keys)) < len(left[0])
-    order = np.lexsort((keys, rows))
+    order = order_by(rows, keys)
     rows, keys, is_left = rows[order], keys[order], is_left[order]
     begins = np.ones(len(keys), bool)
     begins[1:] = (rows[1:] != rows[:-1]) | (keys[1:] != keys[:-1])

@@ -20,6 +20,7 @@ from olapdb.functions.kernels.by_value import (
     text_of,
     values_by_row,
 )
+from olapdb.functions.kernels.integer_order import order_by
 from olapdb.functions.kernels.nested import truncate_lists
 from olapdb.functions.scalar import with_count_errors
 from olapdb.functions.strings.all_matches import PatternMatches, all_matches, cut
@@ -155,7 +156,7 @@ def _lists_of_groups(matches: PatternMatches) -> pa.Array:
     """Return for each row a list of groups, each the list of what it matched."""
     count, groups = len(matches.owners), len(matches.texts) - 1
     owners, places = np.tile(matches.owners, groups), np.repeat(np.arange(groups), count)
-    order = np.lexsort((places, owners))  # keeps the order of matches
+    order = order_by(owners, places)  # keeps the order of matches
     values = pa.concat_arrays(matches.texts[1:]).take(from_numpy(order))
     inner = columns.offsets_from_counts(np.repeat(matches.counts, groups))
     return columns.lists_from(

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from olapdb.errors import BadArguments, CannotCompileRegexp
 from olapdb.functions.base import Argument
 from olapdb.functions.kernels import columns, slices
+from olapdb.functions.kernels.integer_order import stable_order
 from olapdb.functions.kernels.nested import filter_elements, truncate_lists
 from olapdb.functions.scalar import Invocation, Kernel, ScalarDefinition, define, require
 from olapdb.functions.strings import rendering
@@ -315,7 +316,7 @@ def _lists_by_owner(pieces: list[pa.Array], owners: list[np.ndarray], rows: int)
     if not pieces:
         return columns.lists_from(np.zeros(rows + 1, np.int64), pa.nulls(0, pa.string()))
     merged, owner = pa.concat_arrays(pieces), np.concatenate(owners)
-    order = np.argsort(owner, kind="stable")
+    order = stable_order(owner)
     counts = np.bincount(owner, minlength=rows)
     return columns.lists_from(columns.offsets_from_counts(counts), merged.take(pa.array(order)))
 
