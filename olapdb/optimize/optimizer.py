@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from olapdb.errors import InternalError
 from olapdb.lazy import LazyModule
+from olapdb.optimize.compute_after_limit import compute_after_limit
 from olapdb.optimize.factor_disjunctions import factor_disjunctions
 from olapdb.optimize.fold_conditions import fold_conditions
 from olapdb.optimize.group_distinct_texts import group_distinct_texts
@@ -45,6 +46,7 @@ RULES: tuple[Callable[[Node], Node], ...] = (
     narrow_numbers,
     unpack_tuples,
     push_limits,
+    compute_after_limit,
     drop_dependent_keys,
     split_shifted_sums,
     group_distinct_texts,

@@ -9,7 +9,8 @@ import pytest
 
 from olapdb.optimize import RULES, optimize, optimizer
 from olapdb.plan.explain import explain
-from olapdb.plan.nodes import Limit, Node, Scan, Sort, Values
+from olapdb.plan.expressions import Call
+from olapdb.plan.nodes import Limit, Node, Project, Scan, Sort, Values
 from olapdb.plan.tree import walk_nodes
 from tests.unit.bind.warehouse import bind
 
@@ -371,6 +372,30 @@ def test_with_ties_needs_every_row() -> None:
     assert sort.limit is None
 
 
+@pytest.mark.parametrize(
+    ("query", "moves"),
+    [
+        ("SELECT upper(carrier) FROM flights ORDER BY delay LIMIT 5", True),
+        ("SELECT upper(carrier) FROM flights ORDER BY delay LIMIT 5 WITH TIES", True),
+        ("SELECT upper(carrier) AS u FROM flights ORDER BY u LIMIT 5", False),
+        ("SELECT upper(carrier), rand() FROM flights ORDER BY delay LIMIT 5", True),
+        ("SELECT rand() FROM flights ORDER BY delay LIMIT 5", False),
+        ("SELECT upper(carrier) FROM flights ORDER BY delay", False),
+        ("SELECT upper(carrier) FROM flights ORDER BY delay LIMIT 1000000", False),
+        ("SELECT upper(max(carrier)) FROM flights GROUP BY day ORDER BY day LIMIT 5", True),
+    ],
+)
+def test_what_is_not_sorted_by_is_computed_after_the_limit(query: str, moves: bool) -> None:
+    (limit,) = [n for n in walk_nodes(optimize(bind(query)).root) if isinstance(n, Limit | Sort)][
+        :1
+    ]
+    computed = [e for n in walk_nodes(limit) if isinstance(n, Project) for _, e in n.expressions]
+    below = [e for e in computed if isinstance(e, Call) and e.name in ("upper", "rand")]
+    has_upper = "upper" in query
+    assert any(e.name == "upper" for e in below) is (has_upper and not moves)
+    assert any(e.name == "rand" for e in below) is ("rand()" in query)
+
+
 def test_a_limit_bounds_each_branch_of_a_union() -> None:
     query = "SELECT * FROM (SELECT day FROM flights UNION ALL SELECT day FROM flights) LIMIT 3"
     limits = [n.count for n in walk_nodes(optimize(bind(query)).root) if isinstance(n, Limit)]
@@ -420,6 +445,7 @@ PAIRED = [query for query, _ in CASES.values()] + [
     "SELECT name FROM system.tables WHERE database = 'default'",
     "SELECT number FROM numbers(1000000000000) WHERE number < 5",
     "SELECT delay FROM flights ORDER BY delay LIMIT 3",
+    "SELECT length(concat(carrier, origin)), delay FROM flights ORDER BY delay, carrier LIMIT 3",
 ]
 
 
