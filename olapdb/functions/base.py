@@ -10,17 +10,22 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import field, replace
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from olapdb.functions.kernels.integer_order import stable_order
+from olapdb.lazy import LazyModule
 from olapdb.native import accumulate
 from olapdb.native.group_totals import Total
 from olapdb.native.library import library
 from olapdb.records import dataclass
 from olapdb.types import AggregateFunction, DataType, has_floats
+
+if TYPE_CHECKING:
+    from olapdb.functions.kernels import integer_order
+else:
+    integer_order = LazyModule("olapdb.functions.kernels.integer_order")
 
 Column: TypeAlias = pa.Array | pa.Scalar
 
@@ -122,7 +127,7 @@ class Groups:
     @cached_property
     def order(self) -> np.ndarray:
         """The positions of the rows, sorted by code; stable."""
-        return stable_order(self.codes)
+        return integer_order.stable_order(self.codes)
 
     @cached_property
     def sums(self) -> dict[Hashable, tuple[pa.Array, pa.Array]]:
