@@ -10,22 +10,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from olapdb.lazy import LazyModule
+from olapdb.functions.kernels.integer_order import stable_order
 from olapdb.native import accumulate
 from olapdb.native.group_totals import Total
 from olapdb.native.library import library
 from olapdb.records import dataclass
 from olapdb.types import AggregateFunction, DataType, has_floats
-
-if TYPE_CHECKING:
-    from olapdb.functions.kernels import integer_order
-else:
-    integer_order = LazyModule("olapdb.functions.kernels.integer_order")
 
 Column: TypeAlias = pa.Array | pa.Scalar
 
@@ -127,7 +122,7 @@ class Groups:
     @cached_property
     def order(self) -> np.ndarray:
         """The positions of the rows, sorted by code; stable."""
-        return integer_order.stable_order(self.codes)
+        return stable_order(self.codes)
 
     @cached_property
     def sums(self) -> dict[Hashable, tuple[pa.Array, pa.Array]]:

@@ -12,7 +12,7 @@ from olapdb.functions.aggregates import group_kernels
 from olapdb.functions.aggregates.covariance import Covariance, covariance
 from olapdb.functions.aggregates.variance import Variance, variance
 from olapdb.functions.base import Groups
-from olapdb.functions.kernels import integer_order, integer_ranks
+from olapdb.functions.kernels import integer_order
 from olapdb.types import FLOAT64
 
 pytestmark = pytest.mark.feature("functions", "aggregates")
@@ -31,18 +31,18 @@ def check(values: np.ndarray, ranks: np.ndarray, rows: np.ndarray) -> None:
 @given(st.lists(NARROW, max_size=60) | st.lists(WIDE, max_size=60))
 def test_ranks_of_integers(numbers: list[int]) -> None:
     values = np.array(numbers, np.int64)
-    ranked = integer_ranks.rank_integers(values)
+    ranked = integer_order.rank_integers(values)
     if ranked is not None:
         check(values, *ranked)
     if numbers:
-        check(values, *integer_ranks._by_sorting(values))
+        check(values, *integer_order._by_sorting(values))
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint32, np.int64, np.uint64])
 def test_bounds_of_types_are_ranked(dtype: type) -> None:
     info = np.iinfo(dtype)
     values = np.array([info.max, info.min, info.max - 1, info.min + 1, info.max], dtype)
-    ranked = integer_ranks.rank_integers(values)
+    ranked = integer_order.rank_integers(values)
     assert ranked is not None
     check(values, *ranked)
 
@@ -51,7 +51,7 @@ def test_without_the_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(integer_order, "library", lambda: None)
     values = np.random.default_rng(1).integers(-(2**62), 2**62, 500)
     values[100:150] = values[:50]
-    check(values, *integer_ranks._by_sorting(values))
+    check(values, *integer_order._by_sorting(values))
 
 
 @pytest.mark.parametrize(

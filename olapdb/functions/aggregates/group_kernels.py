@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from olapdb.functions.base import Groups
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.decimal_width import is_short, lengthened, with_precision
-from olapdb.functions.kernels.integer_ranks import rank_integers
+from olapdb.functions.kernels.integer_order import rank_integers
 from olapdb.native import accumulate, distinct
 from olapdb.native import texts as native_texts
 from olapdb.native.library import library

@@ -1,4 +1,4 @@
-"""The order of rows by numbers: by their groups, and by further numbers within a group."""
+"""The order of rows by numbers, and the ranks of integers among their distinct values."""
 
 from __future__ import annotations
 
@@ -14,6 +14,12 @@ _KERNEL_ROWS_MIN = 4_096
 """Fewer rows are sorted by numpy in less time than a kernel is called."""
 
 _BITS_BELOW_SIGN = np.int64((1 << 63) - 1)
+
+_CELLS_PER_ROW = 4
+"""A range of at most so many values a row is ranked by a table, without sorting."""
+
+_CELLS_MIN = 1024
+_SAMPLE_ROWS = 1024
 
 
 def stable_order(values: np.ndarray) -> np.ndarray:
@@ -49,3 +55,37 @@ def _as_integers(keys: Sequence[np.ndarray]) -> list[np.ndarray] | None:
         else:
             return None
     return integers
+
+
+def rank_integers(values: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return the rank of each integer among the distinct ones, and for each rank the last row with it; both int64.
+    Returns None where hashing is likely to be faster: for a wide range of values with many repeats."""
+    if not len(values):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    low, high = int(values.min()), int(values.max())
+    if high - low < max(_CELLS_MIN, _CELLS_PER_ROW * len(values)):
+        wide = values if values.dtype == np.uint64 else values.astype(np.int64, copy=False)
+        return _by_table((wide - wide.dtype.type(low)).view(np.int64), high - low + 1)
+    sample = values[:: -(-len(values) // _SAMPLE_ROWS)]
+    if len(np.unique(sample)) * 2 < len(sample):
+        return None
+    return _by_sorting(values)
+
+
+def _by_table(places: np.ndarray, cells: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return ranks and rows as `rank_integers` does, by a table of `cells` entries, one for each possible value;
+    `places` are the values minus the least one."""
+    row_of_place = np.full(cells, -1, np.int64)
+    row_of_place[places] = np.arange(len(places))
+    seen = row_of_place >= 0
+    return (np.cumsum(seen) - 1)[places], row_of_place[seen]
+
+
+def _by_sorting(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return ranks and rows as `rank_integers` does, by sorting."""
+    order = stable_order(values)
+    ordered = values[order]
+    ends = np.append(ordered[1:] != ordered[:-1], True)
+    ranks = np.empty(len(values), np.int64)
+    ranks[order] = np.cumsum(ends) - ends
+    return ranks, order[ends]
