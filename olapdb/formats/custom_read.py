@@ -18,6 +18,7 @@ from olapdb.formats.heads import Head, checked_head, no_structure, numbered_name
 from olapdb.formats.matched import values_rows
 from olapdb.formats.texts import is_text
 from olapdb.functions import parse_type
+from olapdb.functions.kernels import regexes
 from olapdb.records import dataclass
 
 
@@ -98,7 +99,7 @@ class _Layout:
         with another number of values than `names`."""
         groups = (f"(?P<g{at}>{VALUE_PATTERNS[self.rule]})" for at in range(len(names)))
         pattern = re.escape(self.delimiter("field")).join(groups)
-        fields = pc.extract_regex(rows, f"^(?s:{pattern})$")
+        fields = regexes.extracted(rows, f"^(?s:{pattern})$")
         if fields.null_count:
             at = int(np.flatnonzero(~fields.is_valid().to_numpy(zero_copy_only=False))[0])
             raise errors.CannotParseInput(

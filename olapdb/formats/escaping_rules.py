@@ -11,6 +11,7 @@ from olapdb.formats.inference import Guess
 from olapdb.formats.json_read import column_of_tokens, index_of, inferred_type
 from olapdb.formats.nested_inference import type_of_values
 from olapdb.formats.texts import is_text
+from olapdb.functions.kernels import regexes
 from olapdb.functions.kernels.escapes import unescaped
 
 _STRING = types.Nullable(types.STRING)
@@ -75,7 +76,7 @@ def infer_values(texts: pa.Array, rule: str, source: Input) -> types.DataType:
 
 def _within(texts: pa.Array, quote: str) -> pa.Array:
     """Return texts without their first and last character, which are quotes."""
-    return pc.replace_substring_regex(texts, f"^{quote}|{quote}$", "")
+    return regexes.replaced(texts, f"^{quote}|{quote}$", "")
 
 
 def _with_nulls(texts: pa.Array, is_null: pa.Array) -> pa.Array:

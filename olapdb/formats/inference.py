@@ -7,6 +7,7 @@ import pyarrow.compute as pc
 
 from olapdb import types
 from olapdb.config import Settings
+from olapdb.functions.kernels import regexes
 from olapdb.records import dataclass
 
 _INTEGER = r"^[+-]?[0-9]{1,18}$"
@@ -127,7 +128,7 @@ def _of_days(texts: pa.Array, data_type: types.DataType) -> types.DataType | Non
     has not."""
     days = texts
     for pattern, padded in () if all_match(texts, _PADDED) else _PADDINGS:
-        days = pc.replace_substring_regex(days, pattern, padded)
+        days = regexes.replaced(days, pattern, padded)
     low, high = pc.min_max(pc.utf8_slice_codeunits(days, 0, 10)).values()
     for candidate in (data_type, _FINEST):
         first, last = _DAYS[type(candidate)]

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from olapdb import errors
 from olapdb.formats.base import Input
 from olapdb.formats.blocks import blocks_of
+from olapdb.functions.kernels import regexes
 from olapdb.functions.kernels.escapes import spans
 
 _BACKSLASH, _QUOTE = ord("\\"), ord('"')
@@ -112,7 +112,7 @@ class KeyedRowBlocks:
             values = np.frombuffer(data, np.uint8)
             starts, ends = _row_spans(values, 0)
             before = spans(values, np.concatenate(([0], ends[:-1]))[: len(starts)], starts)
-            names = pc.extract_regex(before, _NAME)
+            names = regexes.extracted(before, _NAME)
             rest = data[ends[-1] :] if len(ends) else data
             if names.null_count or rest.strip(b" \t\r\n}"):
                 raise errors.IncorrectData('The data are no object of rows: {"row_1": {…}, …}.')

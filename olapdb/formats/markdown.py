@@ -6,7 +6,6 @@ import re
 import string
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from olapdb import types
 from olapdb.formats.base import Format, Header, Writer
@@ -20,7 +19,7 @@ from olapdb.formats.texts import (
     tab_escaped_name,
     with_null,
 )
-from olapdb.functions.kernels import columns
+from olapdb.functions.kernels import columns, regexes
 from olapdb.functions.variants.values import gathered
 
 _SPECIAL = f"([{re.escape(string.punctuation)}])"
@@ -58,7 +57,7 @@ def _cell(column: pa.Array, data_type: types.DataType, header: Header) -> pa.Arr
     texts = shown(column, data_type, header)
     if header.settings.boolean("output_format_markdown_escape_special_characters"):
         if is_text(data_type):
-            texts = pc.replace_substring_regex(columns.text(texts), _SPECIAL, r"\\\1")
+            texts = regexes.replaced(columns.text(texts), _SPECIAL, r"\\\1")
     elif is_text(data_type):
         texts = tab_escaped(texts)
     return with_null(texts, null)

@@ -14,6 +14,7 @@ from olapdb.formats.base import Format, Input, Reader, Rows, Structure
 from olapdb.formats.blocks import blocks_of, end_of_lines
 from olapdb.formats.escaping_rules import infer_values, read_values
 from olapdb.formats.heads import Head, no_structure, numbered_names
+from olapdb.functions.kernels import regexes
 from olapdb.functions.kernels.escapes import spans
 
 
@@ -60,7 +61,7 @@ def named_groups(pattern: str) -> tuple[str, int]:
     token = r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?P<\w+>|\(\?<\w+>|\(\?|\("
     named = re.sub(token, lambda m: name(_opening(m)), pattern)
     try:
-        pc.extract_regex(pa.nulls(0, pa.string()), named)
+        regexes.extracted(pa.nulls(0, pa.string()), named)
     except pa.ArrowInvalid as error:
         raise errors.BadArguments(
             f"Cannot read the regular expression {pattern!r}: {error}.",
@@ -96,7 +97,7 @@ def _matched(source: Input) -> Iterator[tuple[list[pa.Array], int]]:
     first_row = 1
     for block in blocks_of(source.stream, end_of_lines):
         lines = lines_of(block)
-        fields = pc.extract_regex(lines, pattern)
+        fields = regexes.extracted(lines, pattern)
         if fields.null_count and not skips:
             at = int(np.flatnonzero(~fields.is_valid().to_numpy(zero_copy_only=False))[0])
             raise errors.IncorrectData(

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from olapdb import types
 from olapdb.formats.inference import Guess, all_match, type_of_texts
 from olapdb.formats.json_row_blocks import outside_strings
-from olapdb.functions.kernels import columns
+from olapdb.functions.kernels import columns, regexes
 from olapdb.functions.kernels.escapes import spans, unescaped
 
 _QUOTE = ord("'")
@@ -50,7 +50,7 @@ def _type_of_literals(texts: pa.Array, guess: Guess) -> types.DataType | None:
     if not len(texts):
         return None
     if all_match(texts, r"(?s)^'.*'$"):
-        inner = unescaped(pc.replace_substring_regex(texts, r"(?s)^'(.*)'$", r"\1"))
+        inner = unescaped(regexes.replaced(texts, r"(?s)^'(.*)'$", r"\1"))
         return type_of_texts(inner, numbers=False, guess=guess)
     if all_match(texts, _ARRAY):
         _, members = _members(texts, b",")

@@ -169,11 +169,18 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "olapdb_edit_distances": (None, (*[_POINTER] * 4, _LONG, _INT, _POINTER, _LONG, _POINTER)),
     "olapdb_jaro_counts": (None, (*[_POINTER] * 4, _LONG, _POINTER, _LONG, _POINTER)),
     "olapdb_common_keys": (None, (*[_POINTER] * 4, _LONG, *[_POINTER] * 2, _LONG, _POINTER)),
+    "olapdb_regex_matches": (None, (*[_POINTER] * 4, _LONG, _POINTER)),
+    "olapdb_regex_groups": (None, (*[_POINTER] * 4, *[_LONG] * 2, *[_POINTER] * 3)),
+    "olapdb_copy_spans": (None, (*[_POINTER] * 3, _LONG, *[_POINTER] * 2)),
+    "olapdb_regex_replace": (
+        _LONG,
+        (*[_POINTER] * 4, *[_LONG] * 2, _POINTER, _LONG, *[_POINTER] * 4, _LONG),
+    ),
     "olapdb_extreme_rows": (None, (_POINTER, _POINTER, _LONG, _INT, _POINTER, _POINTER)),
 }
 """The result and the arguments of each kernel, as its source has them."""
 
-ABI = 32
+ABI = 33
 """`olapdb_abi()` of the library that these signatures fit. Raise both with every change of one."""
 
 

@@ -18,7 +18,7 @@ from olapdb.errors import (
 from olapdb.functions.casts import numbers
 from olapdb.functions.casts.numbers import conversion_error, first_bad
 from olapdb.functions.casts.parse_dates import POWERS, fixed_digits
-from olapdb.functions.kernels import calendar, columns
+from olapdb.functions.kernels import calendar, columns, regexes
 from olapdb.functions.kernels.clocks import (
     SECONDS_MAX,
     Clock,
@@ -73,7 +73,7 @@ def _parsed(array: pa.Array, target: Clock) -> tuple[np.ndarray, np.ndarray]:
         whole = hours * 3600 + minutes * 60 + seconds
         return whole * ticks_per_second(target), np.ones(len(array), bool)
     fine = isinstance(target, types.Time64)
-    parts = pc.extract_regex(array, _GRAMMAR + (_FRACTION if fine else "$"))
+    parts = regexes.extracted(array, _GRAMMAR + (_FRACTION if fine else "$"))
     main = ("hours", "minutes", "seconds", "short_minutes", "short_seconds", "alone")
     hours, minutes, seconds, short_minutes, short_seconds, alone = (
         _numbers(pc.struct_field(parts, field)) for field in main

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from olapdb import types
 from olapdb.errors import CannotConvertType, CannotParse, CannotParseDate
 from olapdb.functions.casts.numbers import conversion_error, first_bad
-from olapdb.functions.kernels import calendar, columns
+from olapdb.functions.kernels import calendar, columns, regexes
 from olapdb.types.arrow_values import from_numpy, to_numpy
 
 _DATE = r"^(?P<y>\d{4})[-/.](?P<m>\d{1,2})[-/.](?P<d>\d{1,2})$"
@@ -94,9 +94,9 @@ def _scanned_dates(
     """Return year, month and day of texts, found by regular expressions.
 
     Raises CannotParse or CannotParseDate about the first text, if any, that matches none."""
-    dashed = pc.extract_regex(array, _DATE)
-    packed = pc.extract_regex(array, _PACKED)
-    timed = pc.extract_regex(array, _DATE_AND_TIME)
+    dashed = regexes.extracted(array, _DATE)
+    packed = regexes.extracted(array, _PACKED)
+    timed = regexes.extracted(array, _DATE_AND_TIME)
     is_date = pc.or_(pc.or_(dashed.is_valid(), packed.is_valid()), timed.is_valid())
     bad = first_bad(~to_numpy(is_date))
     if bad is not None:

@@ -13,7 +13,7 @@ from olapdb.errors import CannotParse, CannotParseDateTime, DataError, DecimalOv
 from olapdb.functions.casts.numbers import conversion_error, first_bad
 from olapdb.functions.casts.parse_dates import POWERS, fixed_digits
 from olapdb.functions.datetime.best_effort_parts import FINE, LONGER, WRONG, exist
-from olapdb.functions.kernels import columns
+from olapdb.functions.kernels import columns, regexes
 from olapdb.functions.kernels.calendar import (
     DATETIME_MAX,
     DAY,
@@ -87,9 +87,7 @@ def basic_timestamps_or_null(array: pa.Array, target: DateTime | DateTime64, zon
     finer = isinstance(target, DateTime64)
     clock = _BASIC_CLOCK + (r"(?:\.\d+)?" if finer else "")
     plausible = to_numpy(pc.match_substring_regex(array, f"{_BASIC_DATE}(?:{clock})?$"))
-    texts = pc.replace_substring_regex(
-        array.filter(from_numpy(plausible)), _BASIC_DATE, r"\1-\2-\3"
-    )
+    texts = regexes.replaced(array.filter(from_numpy(plausible)), _BASIC_DATE, r"\1-\2-\3")
     from_dates = columns.scatter(timestamps_or_null(texts, target, zone), plausible)
     is_unix = to_numpy(pc.match_substring_regex(array, _BASIC_UNIX64 if finer else _BASIC_UNIX))
     if not is_unix.any():
@@ -122,7 +120,7 @@ def _parse_unix(array: pa.Array, target: DateTime | DateTime64) -> pa.Array:
 
     Each text has digits, with a sign or a fraction for a DateTime64; there, 13 digits are
     milliseconds. A DateTime is clipped to its range."""
-    parts = pc.extract_regex(array, r"^(?P<whole>-?\d+)(?:\.(?P<fraction>\d*))?$")
+    parts = regexes.extracted(array, r"^(?P<whole>-?\d+)(?:\.(?P<fraction>\d*))?$")
     whole, fraction = (pc.struct_field(parts, field) for field in ("whole", "fraction"))
     is_milliseconds = to_numpy(pc.equal(pc.binary_length(whole), 13)) & isinstance(
         target, DateTime64

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from olapdb import errors, types
 from olapdb.functions.casts.numbers import conversion_error, first_bad, narrowed
-from olapdb.functions.kernels import columns
+from olapdb.functions.kernels import columns, regexes
 from olapdb.functions.kernels.supertypes import DECIMAL_DIGITS
 from olapdb.types.arrow_values import to_numpy
 
@@ -155,15 +155,15 @@ def parse_decimals(array: pa.Array, target: types.Decimal) -> pa.Array:
     exponents = to_numpy(pc.match_substring_regex(array, "[eE]"))
     without_powers = without_exponents(array) if exponents.any() else array
     pattern = r"^([+-]?[0-9]*)\.?([0-9]{0," + str(target.scale) + r"})[0-9]*$"
-    signs = pc.replace_substring_regex(without_powers, r"^([+-]?).*$", r"\1")
-    whole = pc.utf8_ltrim(pc.replace_substring_regex(without_powers, pattern, r"\1"), "+-")
+    signs = regexes.replaced(without_powers, r"^([+-]?).*$", r"\1")
+    whole = pc.utf8_ltrim(regexes.replaced(without_powers, pattern, r"\1"), "+-")
     whole = pc.binary_join_element_wise(
         pc.if_else(pc.equal(signs, "-"), "-", ""),
         pc.utf8_lpad(pc.utf8_ltrim(whole, "0"), 1, "0"),
         "",
     )
     fraction = pc.utf8_rpad(
-        pc.replace_substring_regex(without_powers, pattern, r"\2"), width=target.scale, padding="0"
+        regexes.replaced(without_powers, pattern, r"\2"), width=target.scale, padding="0"
     )
     unscaled = pc.binary_join_element_wise(whole, fraction, "")
     too_long = first_bad(to_numpy(pc.binary_length(pc.utf8_ltrim(unscaled, "-0"))) > 76)
@@ -198,7 +198,7 @@ def without_exponents(array: pa.Array) -> pa.Array:
 
     Exponents are clipped, so that a number too large for any decimal stays too large and a tiny one becomes 0."""
     parts = {
-        name: pc.replace_substring_regex(array, _MANTISSA_AND_EXPONENT, group)
+        name: regexes.replaced(array, _MANTISSA_AND_EXPONENT, group)
         for name, group in (
             ("sign", r"\1"),
             ("whole", r"\2"),

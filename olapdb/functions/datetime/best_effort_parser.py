@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from olapdb.functions.datetime.best_effort_grammar import NAMES, TimestampLayout
 from olapdb.functions.datetime.best_effort_parts import WRONG, Mixed, ParsedTimestamps, Wrong
-from olapdb.functions.kernels import columns
+from olapdb.functions.kernels import columns, regexes
 from olapdb.types.arrow_values import from_numpy, scalar_of, to_numpy
 
 
@@ -73,9 +73,9 @@ def _may_be_timestamps(shapes: pa.Array) -> pa.Array:
     dated = pc.match_substring_regex(text, "00")
     valid = to_numpy(pc.string_is_ascii(text))
     ascii_only = pc.if_else(from_numpy(valid), text, scalar_of("", text.type))
-    separated = pc.replace_substring_regex(ascii_only, "0000[A-Za-z]0", "0000 0")
-    separated = pc.replace_substring_regex(separated, "(0000 00?)[A-Za-z]0", r"\1 0")
-    words = pc.replace_substring_regex(separated, f"(?i:{_WORDS})", " ")
+    separated = regexes.replaced(ascii_only, "0000[A-Za-z]0", "0000 0")
+    separated = regexes.replaced(separated, "(0000 00?)[A-Za-z]0", r"\1 0")
+    words = regexes.replaced(separated, f"(?i:{_WORDS})", " ")
     has_other_letters = pc.match_substring_regex(words, "[A-SU-Ya-z]")
     return pc.and_(dated, pc.or_(from_numpy(~valid), pc.invert(has_other_letters)))
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from olapdb.errors import CannotFormatDateTime, CannotParseDate, CannotParseInput, DataError
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument, ScalarCall
-from olapdb.functions.kernels import calendar, columns
+from olapdb.functions.kernels import calendar, columns, regexes
 from olapdb.types import INT32, STRING, FixedString, Integer, String, make_nullable
 
 _EPOCH = 40_587
@@ -32,7 +32,7 @@ def _to_days(*, or_null: bool) -> Callable[[str, Sequence[Argument]], ScalarCall
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         """Parse texts YYYY-MM-DD and count days."""
-        matches = pc.extract_regex(columns.unpadded(arrays[0]), _DATE)
+        matches = regexes.extracted(columns.unpadded(arrays[0]), _DATE)
         formed = np.asarray(matches.is_valid())
         parts = [
             columns.numpy_values(pc.fill_null(pc.struct_field(matches, part).cast(pa.int64()), 1))

@@ -20,7 +20,7 @@ from olapdb.functions import scalar
 from olapdb.functions.base import Argument, ScalarCall
 from olapdb.functions.casts.numbers import first_bad
 from olapdb.functions.datetime.parsed_parts import ticks_of
-from olapdb.functions.kernels import columns
+from olapdb.functions.kernels import columns, regexes
 from olapdb.records import dataclass
 from olapdb.types import DateTime, DateTime64, String, make_nullable, plain
 from olapdb.types.base import UTC
@@ -282,7 +282,7 @@ def _parsed(
     if not names:
         matches = np.asarray(pc.match_substring_regex(array, pattern))
         return ticks_of({}, len(array), target, zone)[0], matches
-    groups = pc.extract_regex(array, pattern)
+    groups = regexes.extracted(array, pattern)
     matches = np.asarray(groups.is_valid())
     rows = int(matches.sum())
     fields = columns.struct_fields(groups.filter(pa.array(matches)))

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from olapdb import types
 from olapdb.functions.dynamic.objects import Entries, entries_of, from_entries
 from olapdb.functions.dynamic.stored import read_texts, stored_texts
-from olapdb.functions.kernels import columns
+from olapdb.functions.kernels import columns, regexes
 from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.variants.values import in_rows
 from olapdb.types.arrow import DYNAMIC
@@ -53,7 +53,7 @@ def has_path(array: pa.Array, wanted: pa.Array) -> pa.Array:
         found[rows[same]] = 1
         inner = np.asarray(pc.match_substring(names, "."))
         rows = rows[inner]
-        names = pc.replace_substring_regex(names.filter(pa.array(inner)), r"\.[^.]*$", "")
+        names = regexes.replaced(names.filter(pa.array(inner)), r"\.[^.]*$", "")
     return columns.from_values(found, pa.uint8())
 
 
@@ -71,7 +71,7 @@ def object_at(array: pa.Array, path: str) -> pa.Array:
     entries = entries_of(array)
     start = f"{path}."
     below = _taken(entries, np.flatnonzero(np.asarray(pc.starts_with(entries.paths, start))))
-    names = pc.replace_substring_regex(below.paths, f"^{re.escape(start)}", "")
+    names = regexes.replaced(below.paths, f"^{re.escape(start)}", "")
     objects = from_entries(Entries(below.rows, names, below.types, below.values), len(array))
     return with_nulls_of(objects, array)
 

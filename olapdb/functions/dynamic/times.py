@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from olapdb import types
 from olapdb.functions.base import Environment
 from olapdb.functions.casts import cast
-from olapdb.functions.kernels import columns
+from olapdb.functions.kernels import columns, regexes
 
 FINE_TIME = types.DateTime64(9, None)
 TIME = types.DateTime(None)
@@ -69,14 +69,14 @@ def _ticks(
     """Return nanoseconds since 1970, and the masks that `_parts` returns. Days have no zone; a clock without one is
     in the warehouse's zone."""
     fields = dict(
-        zip(_names(), columns.struct_fields(pc.extract_regex(texts, _PATTERN)), strict=True)
+        zip(_names(), columns.struct_fields(regexes.extracted(texts, _PATTERN)), strict=True)
     )
     clocked = _given(fields["hour"])
     zoned = _given(fields["zone"])
     padded = {n: pc.utf8_lpad(fields[n], width=2, padding="0") for n in _names()[1:6]}
     day = pc.binary_join_element_wise(fields["year"], padded["month"], padded["day"], "-")
     clock = pc.binary_join_element_wise(padded["hour"], padded["minute"], padded["second"], ":")
-    fraction = pc.replace_substring_regex(fields["fraction"], r"^\.$|^$", "")
+    fraction = regexes.replaced(fields["fraction"], r"^\.$|^$", "")
     written = pc.binary_join_element_wise(
         pc.binary_join_element_wise(day, clock, " "), fraction, ""
     )
@@ -120,7 +120,7 @@ def _offsets(zones: pa.Array) -> np.ndarray:
     """Return the seconds by which the zones, such as +02:00, are ahead of UTC; 0 for an empty text."""
     if not _given(zones).any():
         return np.zeros(len(zones), np.int64)
-    digits = pc.replace_substring_regex(zones, r"[^0-9]", "")
+    digits = regexes.replaced(zones, r"[^0-9]", "")
     numbers = pc.if_else(pc.equal(digits, ""), "0", digits).cast(pa.int64())
     values = columns.numpy_values(numbers)
     seconds = (values // 100) * 3600 + (values % 100) * 60

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.functions.kernels import columns
+from olapdb.functions.kernels import columns, regexes
 from olapdb.types.arrow_values import from_numpy, to_numpy
 
 _ADDRESS = r"^(?P<a>[0-9]{1,3})\.(?P<b>[0-9]{1,3})\.(?P<c>[0-9]{1,3})\.(?P<d>[0-9]{1,3})$"
@@ -20,7 +20,7 @@ MAPPED = bytes(10) + b"\xff\xff"
 def parsed_ipv4(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     """Parse texts such as 10.0.0.1; return the addresses as int64, 0 for other texts, and a mask of the texts that
     are addresses; shape (rows,)."""
-    groups = pc.extract_regex(columns.unpadded(array), _ADDRESS)
+    groups = regexes.extracted(columns.unpadded(array), _ADDRESS)
     valid = to_numpy(groups.is_valid())
     fields = columns.struct_fields(groups.filter(from_numpy(valid)))
     octets = [columns.numpy_values(field.cast(pa.int64())) for field in fields]

@@ -10,9 +10,8 @@ import re
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from olapdb.functions.kernels import columns
+from olapdb.functions.kernels import columns, regexes
 from olapdb.functions.strings.arguments import DOT_MATCHES_ALL
 from olapdb.records import dataclass
 
@@ -50,9 +49,7 @@ def all_matches(array: pa.Array, pattern: str, groups: int) -> PatternMatches | 
         return None
     begin, between, end = (chr(mark) for mark in marks[:3])
     marked = "".join(f"{between}\\{group}" for group in range(1, groups + 1))
-    replaced = pc.replace_substring_regex(
-        array, DOT_MATCHES_ALL + pattern, f"{begin}\\0{marked}{end}"
-    )
+    replaced = regexes.replaced(array, DOT_MATCHES_ALL + pattern, f"{begin}\\0{marked}{end}")
     offsets, data = columns.bytes_of(replaced)
     begins, between_groups, ends = (np.flatnonzero(data == mark) for mark in marks[:3])
     bounds = [begins, *between_groups.reshape(len(begins), groups).T, ends]

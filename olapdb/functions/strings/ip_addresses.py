@@ -20,7 +20,7 @@ from olapdb.errors import (
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument, ScalarCall
 from olapdb.functions.casts.numbers import first_bad
-from olapdb.functions.kernels import columns
+from olapdb.functions.kernels import columns, regexes
 from olapdb.functions.kernels.addresses import (
     MAPPED,
     fixed_binary,
@@ -58,7 +58,7 @@ def _number_to_text(*, class_c: bool) -> scalar.Kernel:
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         """Write each UInt32 as four numbers with dots between them."""
         texts = ipv4_texts(columns.wrapped(arrays[0], pa.uint32()))
-        return pc.replace_substring_regex(texts, r"[0-9]+$", "xxx") if class_c else texts
+        return regexes.replaced(texts, r"[0-9]+$", "xxx") if class_c else texts
 
     return kernel
 

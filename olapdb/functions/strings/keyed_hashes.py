@@ -8,12 +8,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from olapdb.errors import BadArguments, IllegalColumn, UnsupportedMethod
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument
-from olapdb.functions.kernels import columns
+from olapdb.functions.kernels import columns, regexes
 from olapdb.functions.kernels.by_value import values_by_row
 from olapdb.functions.numeric.byte_hashes import city_hash64, values_of
 from olapdb.functions.numeric.digests import md4
@@ -45,7 +44,7 @@ def _url_hash(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     urls = columns.text(arrays[0])
     if len(arrays) > 1:
         urls = values_by_row(arrays, _level, pa.string())
-    urls = pc.replace_substring_regex(columns.text(urls), "[/?#]$", "")
+    urls = regexes.replaced(columns.text(urls), "[/?#]$", "")
     return columns.from_values(city_hash64(values_of(urls)), pa.uint64())
 
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.functions import scalar
+from olapdb.functions.kernels import regexes
 from olapdb.functions.strings.arguments import text_kernel, text_rule
 from olapdb.functions.strings.domain_suffixes import two_level_suffixes
 from olapdb.functions.strings.url_hosts import domain, domain_rfc, group, without_www
@@ -44,7 +45,7 @@ def _first(hosts_of: _Hosts) -> _Hosts:
 
     def first(urls: pa.Array) -> pa.Array:
         """Return the significant label of each URL's host; '' without a host."""
-        hosts = pc.replace_substring_regex(hosts_of(urls), _LAST_DOT, "")
+        hosts = regexes.replaced(hosts_of(urls), _LAST_DOT, "")
         return group(_from_significant(hosts), r"^(?P<x>[^.]*)")
 
     return first
@@ -57,7 +58,7 @@ def _cut(hosts_of: _Hosts) -> _Hosts:
     def cut(urls: pa.Array) -> pa.Array:
         """Cut each URL's host before its significant label; a last dot stays."""
         hosts = hosts_of(urls)
-        rest = _from_significant(pc.replace_substring_regex(hosts, _LAST_DOT, ""))
+        rest = _from_significant(regexes.replaced(hosts, _LAST_DOT, ""))
         dot = pc.if_else(pc.ends_with(hosts, "."), ".", "")
         whole = pc.binary_join_element_wise(rest, dot, "")
         return pc.if_else(pc.match_substring_regex(rest, r"^[^.]"), whole, "")

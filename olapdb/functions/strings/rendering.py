@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from olapdb import types
 from olapdb.errors import InternalError
-from olapdb.functions.kernels import calendar, columns
+from olapdb.functions.kernels import calendar, columns, regexes
 from olapdb.functions.kernels.addresses import ipv4_texts, ipv6_texts
 from olapdb.functions.kernels.arrow_buffers import converted, empty, progression
 from olapdb.functions.kernels.clocks import clock_texts
@@ -265,7 +265,7 @@ def _floats(array: pa.Array) -> pa.Array:
     shown = pc.replace_substring(array.cast(pa.string()), "-nan", "nan")
     if not pc.any(pc.match_substring(shown, "e+")).as_py():
         return shown
-    parts = pc.extract_regex(shown, r"^(?P<s>-?)(?P<i>\d)\.?(?P<f>\d*)e\+(?P<e>\d+)$")
+    parts = regexes.extracted(shown, r"^(?P<s>-?)(?P<i>\d)\.?(?P<f>\d*)e\+(?P<e>\d+)$")
     exponents = pc.struct_field(parts, "e").cast(pa.int32())
     digits = pc.binary_join_element_wise(
         pc.struct_field(parts, "i"), pc.struct_field(parts, "f"), ""
@@ -370,7 +370,7 @@ def _clocks(
 def _in_thousands(texts: pa.Array) -> pa.Array:
     """Return texts of times with 0, 3, 6 or 9 digits behind the point: the fewest that lose no digit but zeros."""
     padded = pc.utf8_slice_codeunits(pc.utf8_rpad(texts, width=29, padding="0"), 0, 29)
-    return pc.replace_substring_regex(padded, r"(\.000000000|000000|000)$", "")
+    return regexes.replaced(padded, r"(\.000000000|000000|000)$", "")
 
 
 def _three_digits(values: np.ndarray) -> pa.Array:

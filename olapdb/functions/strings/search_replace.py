@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.errors import BadArguments, CannotCompileRegexp, CannotParseEscapeSequence
-from olapdb.functions.kernels import columns, slices
+from olapdb.functions.kernels import columns, regexes, slices
 from olapdb.functions.scalar import Invocation, Kernel, ScalarDefinition, define
 from olapdb.functions.strings.arguments import (
     DOT_MATCHES_ALL,
@@ -182,9 +182,7 @@ def _replace_regex(count: int | None) -> Callable[[pa.Array, str, str], pa.Array
         # Arrow replaces all matches in half the time that it takes for one.
         most = None if re.fullmatch(_ONCE, pattern, re.DOTALL) else count
         try:
-            return pc.replace_substring_regex(
-                array, DOT_MATCHES_ALL + pattern, new, max_replacements=most
-            )
+            return regexes.replaced(array, DOT_MATCHES_ALL + pattern, new, max_replacements=most)
         except pa.ArrowInvalid as error:
             raise BadArguments(f"The regular expression {pattern!r} is wrong: {error}.") from None
 

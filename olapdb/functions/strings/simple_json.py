@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from olapdb.functions.base import Argument
 from olapdb.functions.casts import cast
-from olapdb.functions.kernels import columns
+from olapdb.functions.kernels import columns, regexes
 from olapdb.functions.kernels.by_value import values_by_row
 from olapdb.functions.scalar import (
     Invocation,
@@ -57,7 +57,7 @@ def _value(arrays: list[pa.Array], call: Invocation, pattern: str) -> pa.Array:
     It is "" if the pattern does not match there, NULL if there is no label. Later labels do not
     count, as in ClickHouse.
     """
-    matches = pc.extract_regex(
+    matches = regexes.extracted(
         columns.text(arrays[0]), f"(?s){re.escape(_label(call))}(?:{pattern})?"
     )
     return pc.struct_field(matches, "value")
@@ -118,7 +118,7 @@ def _decode_simple_escapes(texts: pa.Array) -> pa.Array:
     decoded = pc.replace_substring(texts, "\\\\", "\0")
     for letter, character in _LETTERS.items():
         decoded = pc.replace_substring(decoded, f"\\{letter}", character)
-    decoded = pc.replace_substring_regex(decoded, r"(?s)\\(.)", r"\1")
+    decoded = regexes.replaced(decoded, r"(?s)\\(.)", r"\1")
     return pc.replace_substring(decoded, "\0", "\\")
 
 

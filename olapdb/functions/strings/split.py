@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from olapdb.errors import BadArguments, CannotCompileRegexp
 from olapdb.functions.base import Argument
-from olapdb.functions.kernels import columns, slices
+from olapdb.functions.kernels import columns, regexes, slices
 from olapdb.functions.kernels.integer_order import stable_order
 from olapdb.functions.kernels.nested import filter_elements, truncate_lists
 from olapdb.functions.scalar import Invocation, Kernel, ScalarDefinition, define, require
@@ -282,7 +282,7 @@ def _first_match(array: pa.Array, pattern: str, groups: int) -> pa.Array:
     `groups` is the pattern's number of groups."""
     wrapped = pattern if groups else f"({pattern})"
     named = DOT_MATCHES_ALL + _named_first(wrapped)
-    return pc.fill_null(pc.struct_field(pc.extract_regex(array, named), "g1"), "")
+    return pc.fill_null(pc.struct_field(regexes.extracted(array, named), "g1"), "")
 
 
 def _named_first(pattern: str) -> str:

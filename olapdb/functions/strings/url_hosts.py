@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument
-from olapdb.functions.kernels import columns
+from olapdb.functions.kernels import columns, regexes
 from olapdb.functions.kernels.by_value import define_by_value
 from olapdb.functions.strings.arguments import text_kernel, text_rule
 from olapdb.types import STRING, UINT16, DataType
@@ -38,13 +38,13 @@ _DIGITS = r"^:(?P<x>[0-9]*)(?:[/?#]|$)"
 
 def group(array: pa.Array, pattern: str) -> pa.Array:
     """Return the group `x` of a pattern in each text, '' where it does not match."""
-    groups = pc.struct_field(pc.extract_regex(columns.text(array), pattern), "x")
+    groups = pc.struct_field(regexes.extracted(columns.text(array), pattern), "x")
     return pc.fill_null(groups, "")
 
 
 def _behind(array: pa.Array, protocol: str) -> pa.Array:
     """Return each URL without the protocol in front; as given where the pattern `protocol` does not match."""
-    return pc.replace_substring_regex(columns.text(array), protocol, "", max_replacements=1)
+    return regexes.replaced(columns.text(array), protocol, "", max_replacements=1)
 
 
 def domain(array: pa.Array) -> pa.Array:
@@ -52,7 +52,7 @@ def domain(array: pa.Array) -> pa.Array:
 
     The dot may also be in the user name before @."""
     authority = group(_behind(array, _PROTOCOL), _AUTHORITY)
-    host = pc.replace_substring_regex(authority, "^.*@", "")
+    host = regexes.replaced(authority, "^.*@", "")
     return pc.if_else(pc.match_substring_regex(authority, r"\.[^.]+$"), host, "")
 
 
@@ -73,7 +73,7 @@ def domain_rfc(array: pa.Array) -> pa.Array:
 
 def without_www(host_of: Callable[[pa.Array], pa.Array]) -> Callable[[pa.Array], pa.Array]:
     """Return a function from URLs to their hosts, which `host_of` finds, without a leading `www.`."""
-    return lambda array: pc.replace_substring_regex(host_of(array), r"^www\.(.)", r"\1")
+    return lambda array: regexes.replaced(host_of(array), r"^www\.(.)", r"\1")
 
 
 def _top_level(host_of: Callable[[pa.Array], pa.Array]) -> Callable[[pa.Array], pa.Array]:
@@ -89,9 +89,7 @@ def _port(host_of: Callable[[pa.Array], pa.Array], protocol: str, before: str) -
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         """Read the digits behind the host; a text without a host, and 0 or a number above 65535, give the default."""
         hosts = host_of(arrays[0])
-        rest = pc.replace_substring_regex(
-            _behind(arrays[0], protocol), before, "", max_replacements=1
-        )
+        rest = regexes.replaced(_behind(arrays[0], protocol), before, "", max_replacements=1)
         written = pc.utf8_ltrim(group(rest, _DIGITS), "0")
         sensible = pc.and_(pc.not_equal(hosts, ""), pc.less_equal(pc.binary_length(written), 5))
         written = pc.if_else(pc.and_(sensible, pc.not_equal(written, "")), written, "0")

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from olapdb.errors import IllegalColumn
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument
-from olapdb.functions.kernels import columns
+from olapdb.functions.kernels import columns, regexes
 from olapdb.functions.kernels.by_value import bytes_of_text, define_by_value, values_by_row
 from olapdb.functions.strings import rendering
 from olapdb.functions.strings.arguments import TEXT_TYPES, text_kernel, text_rule
@@ -46,7 +46,7 @@ def _path(pattern: str) -> Callable[[pa.Array], pa.Array]:
 
     def path(array: pa.Array) -> pa.Array:
         """Return the pattern's group `x` in the part of each URL that follows `//`."""
-        rest = pc.replace_substring_regex(columns.text(array), "^[^/]*//", "", max_replacements=1)
+        rest = regexes.replaced(columns.text(array), "^[^/]*//", "", max_replacements=1)
         return group(rest, pattern)
 
     return path
@@ -56,17 +56,17 @@ def _query_and_fragment(array: pa.Array) -> pa.Array:
     """Return what follows the first `?`, or without one what begins with the first `#`."""
     behind = group(array, r"(?s)^[^?]*(?P<x>\?.*)")
     query = pc.if_else(pc.equal(behind, ""), group(array, "(?s)^[^#]*(?P<x>#.*)"), behind)
-    return pc.replace_substring_regex(query, r"^\?", "")
+    return regexes.replaced(query, r"^\?", "")
 
 
 def _cut(pattern: str, kept: str = "") -> Callable[[pa.Array], pa.Array]:
     """Return a function that removes what the pattern matches from URLs; `kept` is the replacement."""
-    return lambda array: pc.replace_substring_regex(columns.text(array), pattern, kept)
+    return lambda array: regexes.replaced(columns.text(array), pattern, kept)
 
 
 def _cut_www(array: pa.Array) -> pa.Array:
     """Remove the `www.` that begins the host of a URL with a protocol."""
-    return pc.replace_substring_regex(columns.text(array), _WWW, r"\1\2")
+    return regexes.replaced(columns.text(array), _WWW, r"\1\2")
 
 
 # --- parameters ----------------------------------------------------------------------------------
@@ -96,7 +96,7 @@ def _listed_parameters(array: pa.Array) -> tuple[np.ndarray, pa.Array]:
     last = offsets[1:] - 1
     keep[last] = np.asarray(pc.match_substring(items, "="))[last]
     counts = np.bincount(columns.parents_of(offsets)[keep], minlength=len(array))
-    items = pc.replace_substring_regex(items.filter(pa.array(keep)), r"(?s)^[^=]*\?", "")
+    items = regexes.replaced(items.filter(pa.array(keep)), r"(?s)^[^=]*\?", "")
     return columns.offsets_from_counts(counts), items
 
 
@@ -109,7 +109,7 @@ def _parameter_list(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array
 def _parameter_names(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     """Return the names of all parameters of URLs: extractURLParameterNames."""
     offsets, items = _listed_parameters(arrays[0])
-    return columns.lists_from(offsets, pc.replace_substring_regex(items, "(?s)=.*$", ""))
+    return columns.lists_from(offsets, regexes.replaced(items, "(?s)=.*$", ""))
 
 
 def _parameter(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
@@ -120,9 +120,9 @@ def _parameter(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     owners = columns.parents_of(offsets)
     wanted = names.take(pa.array(owners))
     same = np.asarray(pc.match_substring(items, "="))
-    same &= np.asarray(pc.equal(pc.replace_substring_regex(items, "(?s)=.*$", ""), wanted))
+    same &= np.asarray(pc.equal(regexes.replaced(items, "(?s)=.*$", ""), wanted))
     rows, first = np.unique(owners[same], return_index=True)
-    values = pc.replace_substring_regex(items, "(?s)^[^=]*=", "")
+    values = regexes.replaced(items, "(?s)^[^=]*=", "")
     first_values = values.take(pa.array(np.flatnonzero(same)[first]))
     empty = pa.repeat(pa.scalar(""), len(urls))
     return columns.replaced_rows(empty, rows, first_values)
@@ -142,11 +142,11 @@ def _cut_parameter(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         r"(?P<after>.*)$"
     )
     text = columns.text(arrays[0])
-    groups = pc.extract_regex(text, pattern)
+    groups = regexes.extracted(text, pattern)
     before, after = (pc.struct_field(groups, name) for name in ("before", "after"))
-    joined = pc.replace_substring_regex(after, "^&", "", max_replacements=1)
+    joined = regexes.replaced(after, "^&", "", max_replacements=1)
     separate = pc.invert(pc.starts_with(after, "&"))
-    shortened = pc.replace_substring_regex(before, "&$", "")
+    shortened = regexes.replaced(before, "&$", "")
     before = pc.if_else(separate, shortened, before)
     return pc.coalesce(pc.binary_join_element_wise(before, joined, ""), text)
 

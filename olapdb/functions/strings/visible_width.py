@@ -12,12 +12,11 @@ from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.composition import Term, as_call, call, literal, parts_of
-from olapdb.functions.kernels import columns
+from olapdb.functions.kernels import columns, regexes
 from olapdb.types import STRING, UINT64
 
 _RANGES = (
@@ -112,7 +111,7 @@ def widths_of(texts: pa.Array) -> np.ndarray:
     """Return the columns that each text takes; a tab goes on to the next multiple of eight."""
     offsets, data = columns.bytes_of(texts)
     if (data == _ESCAPE).any():
-        texts = pc.replace_substring_regex(texts, pattern=_ESCAPES, replacement="")
+        texts = regexes.replaced(texts, _ESCAPES, "")
         offsets, data = columns.bytes_of(texts)
     if not len(data):
         return np.zeros(len(texts), np.int64)
