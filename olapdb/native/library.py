@@ -176,6 +176,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
         _LONG,
         (*[_POINTER] * 4, *[_LONG] * 2, _POINTER, _LONG, *[_POINTER] * 4, _LONG),
     ),
+    "olapdb_ipv4_texts": (None, (_POINTER, _LONG, *[_POINTER] * 2)),
     "olapdb_extreme_rows": (None, (_POINTER, _POINTER, _LONG, _INT, _POINTER, _POINTER)),
 }
 """The result and the arguments of each kernel, as its source has them."""

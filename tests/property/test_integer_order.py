@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from olapdb.functions.kernels import integer_order
 
-pytestmark = pytest.mark.feature("kernels")
+pytestmark = pytest.mark.feature("functions", "aggregates")
 
 DTYPES = (
     "int8",

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from olapdb.functions import parse_type
 from olapdb.functions.aggregates.registry import resolve_aggregate
 from olapdb.functions.base import Groups
+from olapdb.functions.kernels.addresses import ipv4_texts
 from olapdb.functions.strings import like_patterns
 from olapdb.functions.strings.search_replace import _regex, _replace_regex
 from olapdb.native.library import library, without_kernels
@@ -97,3 +98,11 @@ def test_extreme_texts(function: str, data: st.DataObject) -> None:
         with without_kernels():
             states.append(aggregate.state([values], Groups(np.array(codes, np.int64), count)))
     assert all(state.equals(states[0]) for state in states)
+
+
+@given(st.lists(st.integers(0, 2**32 - 1) | st.sampled_from([0, 99, 100, 2**32 - 1]) | st.none()))
+def test_texts_of_addresses(numbers: list[int | None]) -> None:
+    addresses = pa.array(numbers, pa.uint32()).slice(len(numbers) // 3)
+    compiled = ipv4_texts(addresses)
+    with without_kernels():
+        assert compiled.equals(ipv4_texts(addresses))

@@ -20,6 +20,7 @@ from olapdb.functions.kernels.integer_order import rank_integers
 from olapdb.native import accumulate, distinct
 from olapdb.native import texts as native_texts
 from olapdb.native.library import library
+from olapdb.native.memory import empty
 from olapdb.native.values import values_of, values_of_numbers
 from olapdb.records import dataclass
 from olapdb.types.arrow_values import from_numpy
@@ -234,7 +235,7 @@ def floats_of_sortable_bits(bits: np.ndarray) -> np.ndarray:
 
 def _turned(bits: np.ndarray) -> np.ndarray:
     """Flip all bits except the sign of the negative int64 numbers."""
-    flipped = bits >> 63
+    flipped = np.right_shift(bits, 63, out=empty(len(bits), np.int64))
     flipped &= _BITS_BELOW_SIGN
     flipped ^= bits
     return np.asarray(flipped)

@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.functions.kernels import columns, regexes
+from olapdb.native import addresses
+from olapdb.native.library import library
 from olapdb.types.arrow_values import from_numpy, to_numpy
 
 _ADDRESS = r"^(?P<a>[0-9]{1,3})\.(?P<b>[0-9]{1,3})\.(?P<c>[0-9]{1,3})\.(?P<d>[0-9]{1,3})$"
@@ -46,12 +48,12 @@ def parsed_ipv6(array: pa.Array, *, maps_ipv4: bool = True) -> pa.Array:
             return None
 
     texts = columns.unpadded(array)
-    addresses = _per_distinct(texts, parse)
+    parsed = _per_distinct(texts, parse)
     if not maps_ipv4:
-        return addresses
+        return parsed
     numbers, fine = parsed_ipv4(texts)
     mapped = mapped_ipv4(pa.array(numbers, pa.uint32()))
-    return pc.if_else(pa.array(fine), mapped, addresses)
+    return pc.if_else(pa.array(fine), mapped, parsed)
 
 
 def mapped_ipv4(array: pa.Array) -> pa.Array:
@@ -74,6 +76,9 @@ def fixed_binary(raw: np.ndarray, valid: np.ndarray | None = None) -> pa.Array:
 
 def ipv4_texts(array: pa.Array) -> pa.Array:
     """Format IPv4 addresses, given as UInt32, as 10.0.0.1; NULL stays null."""
+    if library() is not None and len(array) <= addresses.ROWS_MAX:
+        made = addresses.ipv4_texts(columns.numpy_values(array))
+        return pc.if_else(array.is_valid(), made, None) if array.null_count else made
     octets = [
         array if at == 0 else pc.shift_right(array, pa.scalar(at, pa.uint32()))
         for at in (24, 16, 8, 0)
