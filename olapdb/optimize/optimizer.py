@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from olapdb.errors import InternalError
-from olapdb.lazy import LazyModule
-from olapdb.optimize.compute_after_limit import compute_after_limit
+from olapdb.lazy import lazy_modules
 from olapdb.optimize.factor_disjunctions import factor_disjunctions
 from olapdb.optimize.fold_conditions import fold_conditions
 from olapdb.optimize.group_distinct_texts import group_distinct_texts
@@ -21,19 +20,25 @@ from olapdb.optimize.push_limits import push_limits
 from olapdb.optimize.push_predicates import push_predicates
 from olapdb.optimize.split_shifted_sums import split_shifted_sums
 from olapdb.optimize.unpack_tuples import unpack_tuples
-from olapdb.plan.nodes import Aggregate, Node, Plan
+from olapdb.plan.nodes import Aggregate, Limit, Node, Plan, Sort
 from olapdb.plan.tree import bottom_up, map_subqueries, walk_nodes
 
 if TYPE_CHECKING:
-    from olapdb.optimize import dependent_keys
+    from olapdb.optimize import after_limits, dependent_keys
 else:
-    dependent_keys = LazyModule("olapdb.optimize.dependent_keys")
+    after_limits, dependent_keys = lazy_modules("olapdb.optimize", "after_limits", "dependent_keys")
 
 
 def drop_dependent_keys(root: Node) -> Node:
     """Group by the keys that decide all others, and compute these above the groups."""
     has_keys = any(isinstance(n, Aggregate) and len(n.keys) > 1 for n in walk_nodes(root))
     return dependent_keys.drop_dependent_keys(root) if has_keys else root
+
+
+def compute_after_limit(root: Node) -> Node:
+    """Compute what ORDER BY does not need behind its LIMIT, for the rows that are left."""
+    has_tops = any(isinstance(n, Limit) and isinstance(n.child, Sort) for n in walk_nodes(root))
+    return after_limits.compute_after_limit(root) if has_tops else root
 
 
 RULES: tuple[Callable[[Node], Node], ...] = (

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.functions.kernels import columns, regexes
-from olapdb.native import addresses
+from olapdb.lazy import LazyModule
 from olapdb.native.library import library
 from olapdb.types.arrow_values import from_numpy, to_numpy
+
+if TYPE_CHECKING:
+    from olapdb.native import addresses
+else:
+    addresses = LazyModule("olapdb.native.addresses")
 
 _ADDRESS = r"^(?P<a>[0-9]{1,3})\.(?P<b>[0-9]{1,3})\.(?P<c>[0-9]{1,3})\.(?P<d>[0-9]{1,3})$"
 MAPPED = bytes(10) + b"\xff\xff"

@@ -7,16 +7,23 @@ Arrow, which calls RE2: other patterns, texts with other characters, matches tha
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.functions.kernels.regex_programs import program_of
-from olapdb.native import regexes
+from olapdb.lazy import LazyModule
 from olapdb.native.library import library
-from olapdb.native.regexes import GAVE_UP, Program
 from olapdb.types.arrow_values import from_numpy
+
+if TYPE_CHECKING:
+    from olapdb.functions.kernels import regex_programs
+    from olapdb.native import regexes
+    from olapdb.native.regexes import Program
+else:
+    regex_programs = LazyModule("olapdb.functions.kernels.regex_programs")
+    regexes = LazyModule("olapdb.native.regexes")
 
 _ROWS_MIN = 64
 """Fewer texts are left to RE2: a pattern is compiled here in some 200 microseconds."""
@@ -80,17 +87,17 @@ def _program(texts: pa.Array, pattern: str) -> Program | None:
     is_text = isinstance(texts, pa.Array) and texts.type in (pa.string(), pa.binary())
     if not is_text or len(texts) < _ROWS_MIN or library() is None:
         return None
-    program = program_of(pattern)
+    program = regex_programs.program_of(pattern)
     if program is None:
         return None
     sample = texts.slice(0, _SAMPLE_ROWS)
-    given_up = np.count_nonzero(regexes.matches(program, sample) == GAVE_UP)
+    given_up = np.count_nonzero(regexes.matches(program, sample) == regexes.GAVE_UP)
     return program if given_up <= _ROW_SHARE * len(sample) else None
 
 
 def _given_up(outcomes: np.ndarray, texts: pa.Array) -> pa.Array | None:
     """Return the mask of the rows that are not NULL and that the kernel gave up; None if there are none."""
-    left = outcomes == GAVE_UP
+    left = outcomes == regexes.GAVE_UP
     if not left.any():
         return None
     if texts.null_count:
