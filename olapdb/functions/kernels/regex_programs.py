@@ -38,6 +38,7 @@ _CLASSES = {"d": _DIGITS, "w": _WORD, "s": frozenset(b"\t\n\f\r ")}
 _CONTROLS = {"n": 10, "t": 9, "r": 13, "f": 12, "v": 11, "a": 7}
 _FLAGS = re.compile(r"\(\?([is]+)\)")
 _NAME = re.compile(r"\?P<([A-Za-z_][A-Za-z0-9_]*)>")
+_HEX = re.compile("[0-7][0-9a-fA-F]")
 _COUNTS = re.compile(r"\{([0-9]+)(?:(,)([0-9]*))?\}")
 
 
@@ -230,7 +231,7 @@ class _Parser:
         return self._escaped() if char == "\\" else frozenset((ord(char),))
 
     def _escaped(self) -> Bytes:
-        """Read what stands behind a backslash: a class, a control character or punctuation."""
+        """Read what stands behind a backslash: a class, a control character, a code, or punctuation."""
         char = self._text[self._at : self._at + 1]
         self._at += 1
         if char.lower() in _CLASSES and char:
@@ -238,6 +239,10 @@ class _Parser:
             return members if char.islower() else _ALL - members
         if char in _CONTROLS and char:
             return frozenset((_CONTROLS[char],))
+        code = _HEX.match(self._text, self._at)
+        if char == "x" and code:
+            self._at = code.end()
+            return frozenset((int(code[0], 16),))
         if not char or ord(char) in _WORD:
             raise _Unknown
         return frozenset((ord(char),))

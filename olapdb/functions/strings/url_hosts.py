@@ -20,11 +20,13 @@ from olapdb.functions.kernels.by_value import define_by_value
 from olapdb.functions.strings.arguments import text_kernel, text_rule
 from olapdb.types import STRING, UINT16, DataType
 
-_PROTOCOL = r"^(?://|(?s:.)[a-zA-Z0-9.+-]{0,12}://)"
-_RFC_PROTOCOL = r"^(?://|(?s:.)[a-zA-Z0-9.+\[-]{0,12}://)"
-_NO_PROTOCOL = r"^(?s:.)[a-zA-Z0-9.+\[-]{0,14}[ \t<>%{}|\\^~\];=&]"
+_PROTOCOL = r"^(?://|[\x00-\x7f][a-zA-Z0-9.+-]{0,12}://)"
+_RFC_PROTOCOL = r"^(?://|[\x00-\x7f][a-zA-Z0-9.+\[-]{0,12}://)"
+_NO_PROTOCOL = r"^[\s\S][a-zA-Z0-9.+\[-]{0,14}[ \t<>%{}|\\^~\];=&]"
 """A text that RFC functions read no further: the character cannot be in the first piece."""
-_AUTHORITY = r"^(?P<x>[^ \t<>%{}|\\^~\[\];=&:/?#]*)(?:[:/?#]|$)"
+_NAME = r"[^ \t<>%{}|\\^~\[\];=&:/?#@]*"
+_PARTS = rf"{_PROTOCOL}?(?P<authority>(?:{_NAME}@)*(?P<host>{_NAME}))(?P<behind>[\s\S]?)"
+"""A match of any text: what may stand before the host does so if it can."""
 _BARRED = r" \t<>{}|\\^\[\]@/?#"
 _RFC_USER = rf"^[^:{_BARRED}]*(?::[^:{_BARRED}]*)?@"
 _RFC_HOST = rf"(?P<x>[^;=&~%:{_BARRED}]+)"
@@ -51,9 +53,11 @@ def domain(array: pa.Array) -> pa.Array:
     """Return the hosts of URLs, with or without a protocol; '' for a text without a dot.
 
     The dot may also be in the user name before @."""
-    authority = group(_behind(array, _PROTOCOL), _AUTHORITY)
-    host = regexes.replaced(authority, "^.*@", "")
-    return pc.if_else(pc.match_substring_regex(authority, r"\.[^.]+$"), host, "")
+    parts = regexes.extracted(columns.text(array), _PARTS)
+    authority, host, behind = columns.struct_fields(parts)
+    ends = pc.is_in(behind, pa.array(["", ":", "/", "?", "#"]))
+    dotted = pc.and_not(pc.match_substring(authority, "."), pc.ends_with(authority, "."))
+    return pc.if_else(pc.and_(ends, dotted), host, "")
 
 
 def domain_rfc(array: pa.Array) -> pa.Array:
@@ -73,7 +77,7 @@ def domain_rfc(array: pa.Array) -> pa.Array:
 
 def without_www(host_of: Callable[[pa.Array], pa.Array]) -> Callable[[pa.Array], pa.Array]:
     """Return a function from URLs to their hosts, which `host_of` finds, without a leading `www.`."""
-    return lambda array: regexes.replaced(host_of(array), r"^www\.(.)", r"\1")
+    return lambda array: regexes.replaced(host_of(array), r"^www\.([\s\S])", r"\1")
 
 
 def _top_level(host_of: Callable[[pa.Array], pa.Array]) -> Callable[[pa.Array], pa.Array]:

@@ -182,6 +182,14 @@ _PARSING = tuple(
     for name in ("parseDateTime", "parseDateTimeInJodaSyntax", "parseDateTime64")
     for suffix in ("", "OrNull", "OrZero")
 )
+_HOSTS = tuple(
+    f"{name}{suffix}"
+    for name in (
+        *("domain", "domainWithoutWWW", "topLevelDomain", "port", "firstSignificantSubdomain"),
+        *("cutToFirstSignificantSubdomain", "cutToFirstSignificantSubdomainWithWWW"),
+    )
+    for suffix in ("", "RFC")
+)
 _CHANGED: tuple[tuple[int, Concerns, tuple[str, ...]], ...] = (
     (5, _any, ("visibleWidth", "levenshteinDistanceUTF8")),
     (5, _any, ("jaroSimilarity", "jaroWinklerSimilarity")),
@@ -223,6 +231,7 @@ _CHANGED: tuple[tuple[int, Concerns, tuple[str, ...]], ...] = (
     (12, _rounds_to_fewer_digits, ("toStartOfInterval",)),
     (12, _counts_to_64_bits, ("range", "mapPopulateSeries")),
     (12, _counts_nanoseconds, ("minus",)),
+    (12, _any, _HOSTS),
     (12, _makes_wide_integers, ("intDiv", "intDivOrZero", "tupleIntDivByNumber")),
 )
 """(rules since which a function has other answers, for which calls, functions)."""
