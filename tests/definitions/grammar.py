@@ -126,6 +126,7 @@ class _Drawing:
             where = chance.choice(("g = 1", "x > 0", "g IN (0, 2)", "1", "rand() >= 0", "x != 1"))
             text = _filtered(query, where)
             if text:
+                text = self.later.second_writer(text, definition.tables[target_name])
                 self.said.append(f"CREATE MATERIALIZED VIEW {name} TO {target_name} AS {text}")
                 definition.views[name] = (query, target_name)
                 return
@@ -141,6 +142,7 @@ class _Drawing:
         query = draw_query(chance, source, others, definition.plain, merging, self.forms)
         own = chance.random() < 0.04
         target = draw_target(chance, target_name, query, merging and query.grouped)
+        target = self.later.target(target, query)
         if own:
             key = next((o.name for o in query.outputs if o.is_key), query.outputs[0].name)
             first = next((o.expression for o in query.outputs if o.is_key), "g")

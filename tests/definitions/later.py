@@ -1,8 +1,8 @@
 """Gives drawn tables types, engines and clauses that the grammar alone does not draw, from a random
 source of their own: the other seeds keep their scripts.
 
-Columns: a plain number of an AggregatingMergeTree. Types: wide integers, Enum, IPv4, IPv6, Time. Engines: CoalescingMergeTree, and Join and Set for
-dimensions. Clauses: projections, text indexes, TTL of a column, TTL … GROUP BY.
+Columns: a plain number of an AggregatingMergeTree. Types: wide integers, Enum, IPv4, IPv6, Time. Engines: CoalescingMergeTree, of targets too,
+and Join and Set for dimensions. Clauses: projections, text indexes, TTL of a column, TTL … GROUP BY.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+from tests.definitions.queries import QueryDraft
 from tests.definitions.tables import Field, TableDraft, value_type
 
 KEYS = {
@@ -36,6 +37,7 @@ class Later:
         self.used = self.lot(0.33)
         self.key_type = self.chance.choice(list(KEYS)) if self.lot(0.6) else ""
         self.of_plain_columns = random.Random(f"plain columns {seed}")
+        self.of_targets = random.Random(f"coalescing targets {seed}")
 
     def lot(self, share: float) -> bool:
         """Return True with the given probability."""
@@ -53,6 +55,48 @@ class Later:
             self._clauses(table)
             self._engine(table, is_dimension)
         return table
+
+    def target(self, table: TableDraft, query: QueryDraft) -> TableDraft:
+        """Return the target of a query as a CoalescingMergeTree, sometimes; mostly the table itself.
+
+        Half of these have a column with a default, which another view into the target may give."""
+        chance = self.of_targets
+        if table.engine not in ("AggregatingMergeTree", "MergeTree") or chance.random() > 0.12:
+            return table
+        table = table.copy()
+        table.engine = "CoalescingMergeTree"
+        keys = [o.name for o in query.outputs if o.is_key]
+        if keys and table.order == "tuple()" and chance.random() < 0.7:
+            table.order = f"({keys[0]})"
+        if all(f.name != "own" for f in table.fields) and chance.random() < 0.5:
+            kind = chance.choice(
+                (
+                    "Int64",
+                    "Nullable(Int64)",
+                    "SimpleAggregateFunction(max, Int64)",
+                    "SimpleAggregateFunction(any, Nullable(Int64))",
+                    "SimpleAggregateFunction(sum, Int64)",
+                )
+            )
+            of_key = f"length(toString({chance.choice(keys)}))" if keys else "3"
+            default = chance.choice((of_key, of_key, "0", "7", "NULL"))
+            if default == "NULL" and "Nullable" not in kind:
+                default = "1"
+            table.fields.append(Field("own", kind, (), "DEFAULT", default, "own"))
+        return table
+
+    def second_writer(self, text: str, target: TableDraft) -> str:
+        """Return the query of another view into a CoalescingMergeTree; it may give the column that the
+        target computes for the first."""
+        chance = self.of_targets
+        if target.engine != "CoalescingMergeTree" or all(
+            f.kind != "DEFAULT" for f in target.fields
+        ):
+            return text
+        if not text.startswith("SELECT ") or " FROM " not in text or chance.random() < 0.3:
+            return text
+        value = chance.choice(("5", "max(length(toString(g)))", "sum(g)", "g", "min(g)", "NULL"))
+        return text.replace(" FROM ", f", {value} AS own FROM ", 1)
 
     def _field(self, field: Field, table: TableDraft) -> Field:
         if field.name == "k" and self.key_type:

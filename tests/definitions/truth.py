@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from olapdb.config import SESSION_SETTINGS
@@ -208,10 +208,48 @@ class Comparison:
     def written(self) -> list[str]:
         """Return the columns that the queries write; NotComparable if they differ between
         writers."""
-        found = [{c.name for c in writer.columns} for writer in self.writers]
-        if any(one != found[0] for one in found):
+        if len(self.writers_by_columns()) > 1:
             raise NotComparable
-        return [c.name for c in self.target.columns if c.name in found[0]]
+        found = {c.name for c in self.writers[0].columns}
+        return [c.name for c in self.target.columns if c.name in found]
+
+    def computed(self) -> set[str]:
+        """Return the columns that the target computes for the rows of some writer."""
+        return {n for one in self.writers_by_columns() for n in one._own(one.written())}
+
+    def shown(self) -> list[Column]:
+        """Return the columns that each writer gives or the target computes for it; NotComparable if they
+        differ between writers."""
+        found = []
+        for one in self.writers_by_columns():
+            written = one.written()
+            found.append({*written, *one._own(written)} & {c.name for c in self.columns})
+        if any(names != found[0] for names in found):
+            raise NotComparable
+        return [c for c in self.columns if c.name in found[0]]
+
+    def completed(self, *, finished: bool) -> str:
+        """Return the rows of all writers, with the columns that the target computes; column c as w_c.
+
+        `finished` finalizes states, in the rows and in the expressions."""
+        texts = []
+        for one in self.writers_by_columns():
+            written = one.written()
+            names = ", ".join(
+                f"w_{c.name}" if c.name in written else f"{c.name} AS w_{c.name}"
+                for c in self.shown()
+            )
+            texts.append(f"SELECT {names} FROM ({one._completed(written, finished=finished)})")
+        return " UNION ALL ".join(texts)
+
+    def writers_by_columns(self) -> list[Comparison]:
+        """Return a comparison for the writers of each set of columns: the target computes the others."""
+        groups: dict[frozenset[str], list[MaterializedView]] = {}
+        for writer in self.writers:
+            groups.setdefault(frozenset(c.name for c in writer.columns), []).append(writer)
+        if len(groups) == 1:
+            return [self]
+        return [replace(self, writers=writers) for writers in groups.values()]
 
     def union(self) -> str:
         """Return the UNION ALL of all writers' queries. A column on whose type they differ is cast
@@ -325,9 +363,7 @@ class Comparison:
     # --- targets whose merges combine rows
 
     def _by_key(self, boxes: Sequence[tuple[Any, Any]]) -> str:
-        written, keys = self.written(), self.keys
-        own = self._own(written)
-        shown = [c for c in self.columns if c.name in written or c.name in own]
+        shown, keys, own = self.shown(), self.keys, self.computed()
         names = [c.name for c in shown]
         if not set(keys) <= set(names):
             raise NotComparable
@@ -342,18 +378,17 @@ class Comparison:
         )
         inner = []
         for name in names:
-            value = f"w_{name}" if name in written else name
             inner.append(
-                f"CAST({value} AS {self._type(name)}) AS {name}"
+                f"CAST(w_{name} AS {self._type(name)}) AS {name}"
                 if name in keys
-                else f"{value} AS {name}"
+                else f"w_{name} AS {name}"
             )
         # A GROUP BY over no rows returns no row; without keys an aggregate returns one empty row.
         said = [
             self._as_key(c.name) if c.name in keys else f"{self.merged(c)} AS m_{c.name}"
             for c in shown
         ]
-        rows = f"SELECT {', '.join(inner)} FROM ({self._completed(written, finished=False)})"
+        rows = f"SELECT {', '.join(inner)} FROM ({self.completed(finished=False)})"
         expected = self.rows(f"SELECT {', '.join(said)} FROM ({rows}){by}{self.settings()}")
         at = [names.index(k) for k in keys]
         sums = [i for i, c in enumerate(shown) if c.name not in keys and self.summed(c)]
@@ -409,17 +444,15 @@ class Comparison:
     # --- targets that keep all rows
 
     def _multisets(self) -> str:
-        written = self.written()
-        own = self._own(written)
-        shown = [c for c in self.columns if c.name in written or c.name in own]
+        shown = self.shown()
         finish = [
             f"finalizeAggregation({c.name}) AS {c.name}" if self._is_state(c.name) else c.name
             for c in shown
         ]
         actual = self.rows(f"SELECT {', '.join(finish)} FROM {self.target.name}")
-        names = [f"w_{c.name}" if c.name in written else c.name for c in shown]
-        completed = self._completed(written, finished=True)
-        expected = self.rows(f"SELECT {', '.join(names)} FROM ({completed}){self.settings()}")
+        names = ", ".join(f"w_{c.name}" for c in shown)
+        completed = self.completed(finished=True)
+        expected = self.rows(f"SELECT {names} FROM ({completed}){self.settings()}")
         if len(expected) != len(actual):
             return f"[rows] {len(actual)} rows instead of {len(expected)}: {actual[:3]} instead of {expected[:3]}"
         kinds = [c.type.name + self.coarse for c in shown]

@@ -6,6 +6,7 @@ tests/oracle compares values with ClickHouse's. Only olapdb runs here, so any ca
 from __future__ import annotations
 
 import random
+import re
 import time
 
 import pyarrow as pa
@@ -116,6 +117,11 @@ class Calls:
             return f"SELECT {name}({', '.join(arguments)}) {read}{group}"
         return f"SELECT {draw.choice(self._functions)}({', '.join(arguments)}) {read}"
 
+    def scalar(self) -> str:
+        """Return a call of a scalar function over columns of the table."""
+        arguments = [self._argument("typed") for _ in range(self.draw.choice((1, 1, 2, 2, 3)))]
+        return f"{self.draw.choice(self._functions)}({', '.join(arguments)})"
+
     def _argument(self, read: str) -> str:
         if read and self.draw.random() < 0.5:
             return self.draw.choice(tuple(typed_table.COLUMNS))
@@ -164,6 +170,30 @@ def test_any_call_for_long(connection: olapdb.Connection) -> None:
     calls, deadline = Calls(time.time_ns()), time.monotonic() + LONG_SECONDS
     while time.monotonic() < deadline:
         check(connection, calls.statement())
+
+
+OF_BLOCKS = re.compile(
+    r"(?i)rand|shuffle|uuid|ulid|snowflake|serial|now|fuzz|block|running|neighbor|lowCardinality|dumpColumn|elapsed"
+)
+"""Functions that declare that they depend on more than their row: on a block, a clock or a die."""
+CALLS_ALONE = 150
+
+
+def test_a_row_is_computed_without_the_other_rows(connection: olapdb.Connection) -> None:
+    """A view's rows would depend on how an INSERT is cut, and a comparison would find others."""
+    calls, compared = Calls(2), 0
+    while compared < CALLS_ALONE:
+        call = calls.scalar()
+        statement = f"SELECT toString({call}) FROM typed"
+        if OF_BLOCKS.search(call):
+            continue
+        try:
+            together = connection.execute(statement).fetchall()
+        except olapdb.Error:
+            continue
+        alone = connection.execute(f"{statement} SETTINGS max_block_size = 1").fetchall()
+        assert alone == together, statement
+        compared += 1
 
 
 EXCEPTIONS = (

@@ -132,12 +132,12 @@ def _cast_column(
         and isinstance(inner, types.String | types.FixedString)
         and not isinstance(outer, types.Enum)
     )
-    try:
-        converted = _cast(valid_rows, inner, outer, environment, rule)
-    except errors.DataError as error:
-        if lenient:
-            converted = _cast_or_null(valid_rows, inner, outer, environment)
-        else:
+    if lenient:  # the same for each text whatever the others are
+        converted = _cast_or_null(valid_rows, inner, outer, environment)
+    else:
+        try:
+            converted = _cast(valid_rows, inner, outer, environment, rule)
+        except errors.DataError as error:
             raise _on_row(error, valid) from None
     return converted if valid is None else columns.scatter(converted, valid)
 
@@ -368,10 +368,11 @@ def _cast_strictly(
     array: pa.Array, source: types.DataType, target: types.DataType, environment: Environment
 ) -> pa.Array:
     """Convert strictly; a text outside an integer's range is an error instead of wrapping."""
-    if isinstance(source, types.String) and isinstance(target, types.Integer):
-        return parsing.parse_integers(array, target, wrap=False)
-    if isinstance(source, types.String) and isinstance(target, types.WideNumber):
-        return wide_numbers.parse(array, target, wrap=False)
+    if isinstance(source, types.String | types.FixedString):
+        if isinstance(target, types.Integer):
+            return parsing.parse_integers(columns.unpadded(array), target, wrap=False)
+        if isinstance(target, types.WideNumber):
+            return wide_numbers.parse(columns.unpadded(array), target, wrap=False)
     return _cast(array, source, target, environment, _STRICT)
 
 

@@ -25,6 +25,9 @@ _SHORTEST = len("2024-1-5")
 _PACKED = r"^(?P<y>\d{4})(?P<m>\d{2})(?P<d>\d{2})$"
 
 
+_FORMS = (_DATE, _PACKED, _DATE_AND_TIME)
+
+
 def parse_dates(
     array: pa.Array, target: types.Date | types.Date32, *, exact: bool = False
 ) -> pa.Array:
@@ -94,9 +97,7 @@ def _scanned_dates(
     """Return year, month and day of texts, found by regular expressions.
 
     Raises CannotParse or CannotParseDate about the first text, if any, that matches none."""
-    dashed = regexes.extracted(array, _DATE)
-    packed = regexes.extracted(array, _PACKED)
-    timed = regexes.extracted(array, _DATE_AND_TIME)
+    dashed, packed, timed = (regexes.extracted(array, form) for form in _FORMS)
     is_date = pc.or_(pc.or_(dashed.is_valid(), packed.is_valid()), timed.is_valid())
     bad = first_bad(~to_numpy(is_date))
     if bad is not None:
@@ -151,6 +152,6 @@ def may_be_dates(array: pa.Array) -> np.ndarray:
     rows = np.flatnonzero(plausible)
     if len(rows):
         texts = array.take(from_numpy(rows))
-        matches = [to_numpy(pc.match_substring_regex(texts, p)) for p in (_DATE, _PACKED)]
+        matches = [to_numpy(pc.match_substring_regex(texts, p)) for p in _FORMS]
         plausible[rows] = np.logical_or.reduce(matches)
     return plausible

@@ -20,6 +20,7 @@ from olapdb.types import (
     Array,
     Boolean,
     DataType,
+    Date,
     Date32,
     DateTime,
     DateTime64,
@@ -162,6 +163,22 @@ def _cuts_written_digits(part: Call | Cast) -> bool:
     )
 
 
+_READS_DATES = re.compile(r"toDate(32)?Or|accurateCastOr|JSONExtract")
+_TRIES = re.compile(r"Nullable\((Date|U?Int\d)")
+
+
+def _reads_texts_together(part: Call | Cast) -> bool:
+    """Return whether texts become dates or integers, or NULL or a default where they are none. Until rules 12 the other
+    texts of a block decided: a text with a time was no date beside one that is none, and CAST made a number of digits
+    beyond the type wrap unless it was beside a text that is no number."""
+    given = [child.type.name for child in part.children()]
+    if not any("String" in name or "JSON" in name or "Dynamic" in name for name in given):
+        return False
+    if isinstance(part, Cast):
+        return bool(_TRIES.search(part.type.name))
+    return bool(_READS_DATES.match(part.name)) and any_part(part.type, (Date, Date32))
+
+
 def _counts_nanoseconds(call: Call, zone: str) -> bool:
     """Return whether the call is a difference of times with nine digits, which wrapped around beyond 292 years."""
     result = plain(call.type)
@@ -286,7 +303,7 @@ def changed_calls(expressions: Iterable[Expression], judged_by: int, zone: str) 
         if (
             judged_by < 12
             and isinstance(expression, Call | Cast)
-            and _cuts_written_digits(expression)
+            and (_cuts_written_digits(expression) or _reads_texts_together(expression))
         ):
             yield expression.name if isinstance(expression, Call) else "CAST"
         if isinstance(expression, Call):

@@ -186,6 +186,67 @@ def test_exponents_in_texts_of_decimals_move_the_point() -> None:
             parse_decimals(pa.array(["1", text]), Decimal(38, 10))
 
 
+TEXTS = (
+    "2024-01-02",
+    "2024-01-02 03:04:05",
+    "2024-01-02T03:04:05",
+    "2024-01-02 03:04:05.123",
+    "20240102",
+    "2024/1/2",
+    "2024-01-02 ",
+    "2024-01-02 xx",
+    "12:30:00",
+    "-0",
+    "+7",
+    "0x1F",
+    "1.5",
+    "1e3",
+    "inf",
+    "true",
+    "a,b",
+    "",
+    "10.0.0.1",
+    "::1",
+    "00010203-0405-0607-0809-0a0b0c0d0e0f",
+    "9999999999",
+    "99999999999999999999",
+)
+
+
+@pytest.mark.parametrize(
+    "conversion",
+    [
+        *(f"toDate{bits}Or{fallback}(b)" for bits in ("", "32") for fallback in ("Null", "Zero")),
+        *(f"to{kind}OrNull(b)" for kind in ("DateTime", "Int64", "UInt8", "Float64", "Int256")),
+        *(f"to{kind}OrNull(b)" for kind in ("UUID", "IPv4", "IPv6")),
+        "toDateOrDefault(b)",
+        "toInt32OrNull(toFixedString(substring(b, 1, 10), 10))",
+        "toDecimal64OrNull(b, 2)",
+        "toDateTime64OrNull(b, 3)",
+        "accurateCastOrNull(b, 'Date')",
+        "CAST(b AS Nullable(Date))",
+        *(f"CAST(b AS Nullable({kind}))" for kind in ("Bool", "Int64", "UInt8", "UInt128")),
+        *(f"CAST(b AS Nullable({kind}))" for kind in ("Float64", "Decimal(9, 2)", "DateTime")),
+        *(f"CAST(b AS Nullable({kind}))" for kind in ("DateTime64(3)", "Time", "UUID", "IPv6")),
+    ],
+)
+def test_a_text_is_read_as_it_is_without_the_other_texts_of_its_block(conversion: str) -> None:
+    with olapdb.connect() as connection:
+        texts = f"(SELECT arrayJoin({list(TEXTS)}) AS b)"
+        together = connection.execute(f"SELECT toString({conversion}) FROM {texts}").fetchall()
+        for text, found in zip(TEXTS, together, strict=True):
+            one = f"SELECT toString({conversion}) FROM (SELECT materialize('{text}') AS b)"
+            assert connection.execute(one).fetchall() == [found], text
+
+
+def test_digits_beyond_a_nullable_integer_are_null() -> None:
+    """As in ClickHouse; those beyond an integer that is not Nullable wrap."""
+    with olapdb.connect() as connection:
+        texts = "(SELECT materialize('300') AS b)"
+        casts = "CAST(b AS Nullable(UInt8)), CAST(b AS Nullable(Int256)), CAST(b AS UInt8)"
+        assert connection.execute(f"SELECT {casts} FROM {texts}").fetchall() == [(None, 300, 44)]
+
+
 def test_zero_of_float32_has_any_scale() -> None:
     # 10^50 is infinite as a Float32, and zero times infinity NaN
     with olapdb.connect() as connection:
