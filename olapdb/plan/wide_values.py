@@ -16,6 +16,7 @@ from olapdb.plan.expressions import (
     Constant,
     Expression,
     LambdaFunction,
+    ScalarSubquery,
     columns_of,
     walk,
 )
@@ -75,7 +76,7 @@ _SIZES = {
     "space": 0,
 }
 """The position of the argument that says how large the value is; of `repeat` how often the text is in it."""
-_OF_BLOCKS = frozenset(
+OF_BLOCKS = frozenset(
     {
         "blockNumber",
         "blockSize",
@@ -109,7 +110,7 @@ def may_widen(expression: Expression) -> bool:
 
 def reads_blocks(root: Node) -> bool:
     """Return whether the plan has a call whose results depend on how its rows are cut into batches."""
-    return any(isinstance(e, Call) and e.name in _OF_BLOCKS for e in all_expressions(root))
+    return any(isinstance(e, Call) and e.name in OF_BLOCKS for e in all_expressions(root))
 
 
 def _widens(part: Expression) -> bool:
@@ -163,7 +164,10 @@ def _is_short_text(expression: Expression) -> bool:
 
 
 def _is_long(expression: Expression) -> bool:
-    """Return whether an expression is a long constant text or array, which each row gets."""
+    """Return whether an expression is a long constant text or array, which each row gets, or the text or array of a
+    scalar subquery, which may be long."""
+    if isinstance(expression, ScalarSubquery):
+        return _varies_in_size(expression.type)
     if not isinstance(expression, Constant):
         return False
     value = expression.value
