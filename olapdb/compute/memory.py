@@ -25,7 +25,8 @@ _ADVICE_FOR = {
     " unbounded RANGE to an offset, must fit the memory: use a shorter frame, or PARTITION BY more keys.",
     "ARRAY JOIN": " Rows are joined some at a time, but the arrays of one row must fit the memory: let several rows have"
     " shorter arrays, as FROM numbers(n) does in place of arrayJoin(range(n)).",
-    "FINAL": " The disk takes the rows of FINAL, but those of one sorting key must fit the memory.",
+    "FINAL": " The disk takes the rows of FINAL, but what they leave of one sorting key must fit the memory, and so must all"
+    " rows of one key of a SummingMergeTree with summed maps.",
 }
 """What else to do where an operator cannot go on, by its name."""
 
