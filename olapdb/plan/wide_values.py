@@ -96,7 +96,7 @@ _REPLACING = frozenset({"replaceAll", "replaceOne", "replaceRegexpAll", "replace
 def may_be_wide(expressions: Sequence[Expression]) -> bool:
     """Return whether the values of expressions together may be much larger than the columns that they read."""
     computed = sum(
-        1 for e in expressions if not isinstance(e, ColumnRef) and _varies_in_size(e.type)
+        1 for e in expressions if not isinstance(e, ColumnRef) and varies_in_size(e.type)
     )
     return computed > _COMPUTED_COLUMNS_MAX or any(map(may_widen, expressions))
 
@@ -124,7 +124,7 @@ def _widens(part: Expression) -> bool:
             if name in _WIDENING:
                 return not _has_short_size(name, arguments)
             is_nested = pa.types.is_nested(part.type.arrow)
-            return _varies_in_size(part.type) and any(
+            return varies_in_size(part.type) and any(
                 _is_long(a) and (is_nested or not pa.types.is_nested(a.type.arrow))
                 for a in arguments
             )
@@ -142,7 +142,7 @@ def _copied(body: Expression) -> Iterable[ColumnRef]:
     """Yield the columns of varying size that a lambda's body reads from the row of its element."""
     if columns_of(body):
         for part in walk(body):
-            if isinstance(part, ColumnRef) and _varies_in_size(part.type):
+            if isinstance(part, ColumnRef) and varies_in_size(part.type):
                 yield part
 
 
@@ -167,7 +167,7 @@ def _is_long(expression: Expression) -> bool:
     """Return whether an expression is a long constant text or array, which each row gets, or the text or array of a
     scalar subquery, which may be long."""
     if isinstance(expression, ScalarSubquery):
-        return _varies_in_size(expression.type)
+        return varies_in_size(expression.type)
     if not isinstance(expression, Constant):
         return False
     value = expression.value
@@ -189,7 +189,7 @@ def _is_long_fixed(data_type: DataType) -> bool:
     return isinstance(inner, FixedString) and inner.length > _SHORT_BYTES
 
 
-def _varies_in_size(data_type: DataType) -> bool:
+def varies_in_size(data_type: DataType) -> bool:
     """Return whether values of the type may have any number of bytes."""
     arrow = data_type.arrow
     return bool(pa.types.is_string(arrow) or pa.types.is_binary(arrow) or pa.types.is_nested(arrow))

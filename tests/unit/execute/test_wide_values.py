@@ -91,6 +91,16 @@ def test_wide_values_are_those_of_their_rows(connection: Connection) -> None:
         ),
         ("SELECT (SELECT max(length(repeat(s, 400))) FROM t), 1", [(2000, 1)]),
         (
+            "SELECT sum(length(g)), sum(g[1]), sum(g[-1]), sum(c) FROM (SELECT n, count() OVER (ORDER BY n) AS c,"
+            " groupArray(n) OVER (ORDER BY n ROWS BETWEEN 300 PRECEDING AND CURRENT ROW) AS g FROM t WHERE n < 9000)",
+            [(2_663_850, 37_840_650, 40_495_500, 40_504_500)],
+        ),
+        (
+            "SELECT sum(length(g)), max(g[-1]), uniqExact(p, g) FROM (SELECT n % 3 AS p, arraySort(groupArray(n) OVER"
+            " (PARTITION BY n % 3)) AS g FROM t WHERE n < 3000)",
+            [(3_000_000, 2999, 3)],
+        ),
+        (
             "SELECT sum(x), count() FROM t LEFT ARRAY JOIN if(n % 1000 = 0, range(2000), []) AS x",
             [(119_940_000, 179_940)],
         ),
@@ -125,6 +135,9 @@ PEAKS = (
     "SELECT sum(length(if(n % 2 = 0, (SELECT groupArray(number) FROM numbers(2000)), []))) FROM t",
     "SELECT count(), max(x) FROM (SELECT n, (SELECT repeat('x', 10000)) AS x FROM t)",
     "SELECT sum(has(range(5000), n)) FROM t WHERE n < 9000",
+    "SELECT max(length(g)) FROM (SELECT groupArray(n) OVER (ORDER BY n ROWS BETWEEN 900 PRECEDING AND CURRENT ROW) AS g"
+    " FROM t WHERE n < 30000)",
+    "SELECT sum(length(g)) FROM (SELECT groupArray(n) OVER (PARTITION BY n % 2) AS g FROM t WHERE n < 9000)",
     "SELECT sum(equals((SELECT groupArray(number) FROM numbers(5000)), [n])) FROM t",
 )
 
