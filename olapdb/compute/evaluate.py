@@ -403,13 +403,22 @@ def _in_subquery(
         )
     if not isinstance(members, Lookup):
         raise InternalError("The set of an IN was run as a scalar subquery.")
-    columns = [
-        evaluate_array(argument, batch, environment, subqueries)
-        for argument in expression.arguments
-    ]
-    is_member = members.contains(columns, batch.num_rows)
-    nullable_columns = columns if is_nullable(expression.type) else []
-    return _in_with_nulls(is_member, nullable_columns, expression.negated)
+    arguments = expression.arguments
+    values = [evaluate(a, batch, environment, subqueries) for a in arguments]
+    constant_size = sum(constant_bytes(value) for value in values if isinstance(value, pa.Scalar))
+    rows = batch.num_rows
+    step = max(min(_REPEATED_BYTES_MAX // max(constant_size, 1), rows), 1)
+    answers = []
+    for start in range(0, max(rows, 1), step):
+        count = min(step, rows - start)
+        columns = [
+            broadcast(v if isinstance(v, pa.Scalar) else v.slice(start, step), count, a.type)
+            for v, a in zip(values, arguments, strict=True)
+        ]
+        is_member = members.contains(columns, count)
+        nullable_columns = columns if is_nullable(expression.type) else []
+        answers.append(_in_with_nulls(is_member, nullable_columns, expression.negated))
+    return answers[0] if len(answers) == 1 else pa.concat_arrays(answers)
 
 
 def _in_with_nulls(is_member: pa.Array, columns: list[pa.Array], negated: bool) -> pa.Array:

@@ -106,6 +106,11 @@ def test_wide_values_are_those_of_their_rows(connection: Connection) -> None:
         ),
         ("SELECT sum(length(multiIf(n = 1, range(2000), n = 2, range(3000), [n]))) FROM t", [(64_998,)]),
         ("SELECT sum(length(coalesce(if(n % 2, NULL, tuple(s)), tuple(repeat('x', 2000))).1)) FROM t", [(60_144_445,)]),
+        (
+            "SELECT sum((range(4000), n) IN (SELECT range(4000), number FROM numbers(9))),"
+            " sum((range(4000), n % 10) NOT IN (SELECT range(4000), number FROM numbers(9))) FROM t WHERE n < 9000",
+            [(9, 900)],
+        ),
         ("SELECT sum(has(range(2000), n)), sum(indexOf(range(2000), n)) FROM t WHERE n < 9000", [(2000, 2_001_000)]),
         (
             "SELECT sum(length(arrayConcat((SELECT groupArray(number) FROM numbers(2000)), [n]))) FROM t",
@@ -135,6 +140,7 @@ PEAKS = (
     "SELECT sum(length(if(n % 2 = 0, (SELECT groupArray(number) FROM numbers(2000)), []))) FROM t",
     "SELECT count(), max(x) FROM (SELECT n, (SELECT repeat('x', 10000)) AS x FROM t)",
     "SELECT sum(has(range(5000), n)) FROM t WHERE n < 9000",
+    "SELECT sum((range(5000), n) IN (SELECT range(5000), number FROM numbers(9))) FROM t WHERE n < 9000",
     "SELECT max(length(g)) FROM (SELECT groupArray(n) OVER (ORDER BY n ROWS BETWEEN 900 PRECEDING AND CURRENT ROW) AS g"
     " FROM t WHERE n < 30000)",
     "SELECT sum(length(g)) FROM (SELECT groupArray(n) OVER (PARTITION BY n % 2) AS g FROM t WHERE n < 9000)",
