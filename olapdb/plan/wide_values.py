@@ -18,6 +18,7 @@ from olapdb.plan.expressions import (
     LambdaFunction,
     ScalarSubquery,
     columns_of,
+    inputs_of,
     walk,
 )
 from olapdb.plan.nodes import Node
@@ -123,6 +124,8 @@ def _widens(part: Expression) -> bool:
                 return not _is_short_text(arguments[-1])
             if name in _WIDENING:
                 return not _has_short_size(name, arguments)
+            if _is_of_subquery(part):  # computed once
+                return False
             is_nested = pa.types.is_nested(part.type.arrow)
             return varies_in_size(part.type) and any(
                 _is_long(a) and (is_nested or not pa.types.is_nested(a.type.arrow))
@@ -166,14 +169,23 @@ def _is_short_text(expression: Expression) -> bool:
 def _is_long(expression: Expression) -> bool:
     """Return whether an expression is a long constant text or array, which each row gets, or the text or array of a
     scalar subquery, which may be long."""
-    if isinstance(expression, ScalarSubquery):
-        return varies_in_size(expression.type)
+    if _is_of_subquery(expression):
+        return True
     if not isinstance(expression, Constant):
         return False
     value = expression.value
     if pa.types.is_list(value.type) or pa.types.is_map(value.type):
         return value.is_valid and len(value.values) > _LONG_ARRAY_VALUES
     return _text_bytes(expression) > _LONG_TEXT_BYTES
+
+
+def _is_of_subquery(expression: Expression) -> bool:
+    """Return whether an expression is a text or array that all rows have in common, made of a scalar subquery."""
+    return (
+        varies_in_size(expression.type)
+        and any(isinstance(part, ScalarSubquery) for part in walk(expression))
+        and not inputs_of(expression)
+    )
 
 
 def _text_bytes(constant: Constant) -> int:

@@ -174,6 +174,12 @@ os._exit(0)
     assert {query: peak for query, peak in peaks.items() if peak > 75_000_000} == {}
 
 
+def test_a_condition_on_the_text_of_a_subquery_stays_in_the_scan(connection: Connection) -> None:
+    sql = "EXPLAIN SELECT n FROM t WHERE s = upper((SELECT max(s) FROM t))"
+    text = "\n".join(str(row[0]) for row in connection.execute(sql).fetchall())
+    assert "-wide" not in text
+
+
 def test_a_long_constant_is_given_some_rows_at_a_time(connection: Connection) -> None:
     sql = (
         "SELECT n, has(range(3000), n), range(3000)[n + 1], [n] = range(3000) FROM t WHERE n < 9000"
