@@ -23,11 +23,18 @@ from olapdb.compute.batches import broadcast, single_chunk
 from olapdb.compute.context import LargeSet, Subqueries
 from olapdb.compute.hash_table import Lookup, any_null
 from olapdb.compute.short_circuit import evaluate_lazily, needs_laziness
-from olapdb.errors import InternalError, MemoryLimitExceeded
+from olapdb.errors import DataError, InternalError, MemoryLimitExceeded
 from olapdb.functions import cast_column
 from olapdb.functions.base import Column, Environment
+from olapdb.functions.kernels.columns import (
+    TooManyRepeated,
+    as_array,
+    constant_bytes,
+    repeating_at_most,
+)
 from olapdb.lazy import lazy_modules
 from olapdb.plan import expressions
+from olapdb.plan.wide_values import OF_BLOCKS
 from olapdb.types import Boolean, DataType, Float, Integer, is_nullable, plain
 from olapdb.types.arrow_values import FALSE, from_numpy
 
@@ -46,6 +53,10 @@ _COMPARISONS: dict[str, Callable[[object, object], pa.Array]] = {
     "greater": pc.greater,
     "greaterOrEquals": pc.greater_equal,
 }
+
+
+_REPEATED_BYTES_MAX = 4 << 20
+"""A constant that has more bytes in all rows of a batch is repeated for some of them at a time."""
 
 
 class ComputedBytes(threading.local):
@@ -273,8 +284,47 @@ def _call(
         arguments = []
     if call.function.volatility == "row" and environment.random_seed:
         environment = replace(environment, random_seed=seed_of(batch, environment.random_seed))
+    if _may_repeat_much(call, arguments, batch.num_rows):
+        return _value_of_slices(call, arguments, batch.num_rows, environment)
     value = call.function.kernel(arguments, batch.num_rows, environment)
     return single_chunk(value) if isinstance(value, pa.ChunkedArray) else value
+
+
+def _may_repeat_much(call: expressions.Call, arguments: Sequence[Column], rows: int) -> bool:
+    """Return whether the kernel may repeat a long constant for each row, and gives the same values for some rows at a
+    time."""
+    return (
+        rows > 1
+        and any(
+            isinstance(a, pa.Scalar) and rows * constant_bytes(a) > _REPEATED_BYTES_MAX
+            for a in arguments
+        )
+        and not all(isinstance(a, pa.Scalar) for a in arguments)
+        and call.function.volatility == "pure"
+        and call.name not in OF_BLOCKS
+    )
+
+
+def _value_of_slices(
+    call: expressions.Call, arguments: Sequence[Column], rows: int, environment: Environment
+) -> pa.Array:
+    """Return the value of the kernel, called for some rows at a time where it would repeat a constant too often."""
+    kernel = call.function.kernel
+    with repeating_at_most(_REPEATED_BYTES_MAX if rows > 1 else None):
+        try:
+            return single_chunk(as_array(kernel(arguments, rows, environment), rows))
+        except TooManyRepeated as error:
+            step = max(int(rows * error.share), 1)
+    values = []
+    for start in range(0, rows, step):
+        some = [a if isinstance(a, pa.Scalar) else a.slice(start, step) for a in arguments]
+        try:
+            values.append(_value_of_slices(call, some, min(step, rows - start), environment))
+        except DataError as error:
+            if error.row is not None:
+                error.row += start
+            raise
+    return single_chunk(pa.chunked_array(values))
 
 
 def _lambda_function(
@@ -353,13 +403,22 @@ def _in_subquery(
         )
     if not isinstance(members, Lookup):
         raise InternalError("The set of an IN was run as a scalar subquery.")
-    columns = [
-        evaluate_array(argument, batch, environment, subqueries)
-        for argument in expression.arguments
-    ]
-    is_member = members.contains(columns, batch.num_rows)
-    nullable_columns = columns if is_nullable(expression.type) else []
-    return _in_with_nulls(is_member, nullable_columns, expression.negated)
+    arguments = expression.arguments
+    values = [evaluate(a, batch, environment, subqueries) for a in arguments]
+    constant_size = sum(constant_bytes(value) for value in values if isinstance(value, pa.Scalar))
+    rows = batch.num_rows
+    step = max(min(_REPEATED_BYTES_MAX // max(constant_size, 1), rows), 1)
+    answers = []
+    for start in range(0, max(rows, 1), step):
+        count = min(step, rows - start)
+        columns = [
+            broadcast(v if isinstance(v, pa.Scalar) else v.slice(start, step), count, a.type)
+            for v, a in zip(values, arguments, strict=True)
+        ]
+        is_member = members.contains(columns, count)
+        nullable_columns = columns if is_nullable(expression.type) else []
+        answers.append(_in_with_nulls(is_member, nullable_columns, expression.negated))
+    return answers[0] if len(answers) == 1 else pa.concat_arrays(answers)
 
 
 def _in_with_nulls(is_member: pa.Array, columns: list[pa.Array], negated: bool) -> pa.Array:

@@ -21,11 +21,12 @@ _ADVICE_FOR = {
     "GROUP BY": " The disk takes groups, and the state of one group of uniqExact, quantileExact, topK and"
     " DISTINCT values, but not that of others, such as groupArray or groupUniqArray of too many values. Use"
     " groupArray(n)(x), or GROUP BY more keys.",
-    "window functions": " The disk takes the rows of a partition, but the rows of one frame, and those of nth_value and"
-    " unbounded RANGE to an offset, must fit the memory: use a shorter frame, or PARTITION BY more keys.",
+    "window functions": " The disk takes the rows of a partition, but the rows of one frame, and those of"
+    " nth_value by an expression and unbounded RANGE to an offset, must fit the memory: use a shorter frame, or PARTITION BY more keys.",
     "ARRAY JOIN": " Rows are joined some at a time, but the arrays of one row must fit the memory: let several rows have"
     " shorter arrays, as FROM numbers(n) does in place of arrayJoin(range(n)).",
-    "FINAL": " The disk takes the rows of FINAL, but those of one sorting key must fit the memory.",
+    "FINAL": " The disk takes the rows of FINAL, but what they leave of one sorting key must fit the memory, and so must all"
+    " rows of one key of a SummingMergeTree with summed maps.",
 }
 """What else to do where an operator cannot go on, by its name."""
 

@@ -173,8 +173,12 @@ def _spread(
     inputs = expressions.inputs_of(expression)
     names = [name for name in batch.schema.names if name in inputs]
     needed_rows = filter_rows(batch.select(names), from_numpy(needed))
-    value = broadcast(evaluate(expression, needed_rows), count, expression.type)
-    positions = np.cumsum(needed) - 1
+    value = evaluate(expression, needed_rows)
+    if isinstance(value, pa.Scalar):  # copied once, for it may be long
+        value, positions = broadcast(value, 1, expression.type), np.zeros(rows, np.int64)
+        count = 1
+    else:
+        value, positions = broadcast(value, count, expression.type), np.cumsum(needed) - 1
     if nullable:
         return value.take(from_numpy(positions, null=~needed))
     filler = pa.repeat(default_value(expression.type), 1).cast(value.type)

@@ -17,9 +17,15 @@ import pyarrow.compute as pc
 from olapdb.compute.batches import single_chunk
 from olapdb.compute.ordering import equal_to_previous
 from olapdb.engine.layout import TableLayout
-from olapdb.engine.replacing_collapsing import collapsing, replacing, versioned_collapsing
+from olapdb.engine.replacing_collapsing import (
+    DroppedRows,
+    collapsing,
+    replacing,
+    versioned_collapsing,
+    without_counted_rows,
+)
 from olapdb.engine.summing import is_default, wrapping_sums
-from olapdb.errors import InternalError
+from olapdb.errors import DecimalOverflow, InternalError
 from olapdb.functions import resolve_aggregate
 from olapdb.functions.aggregates.registry import parse_parameter
 from olapdb.functions.base import Groups
@@ -48,12 +54,18 @@ Combine = Callable[[TableLayout, pa.Table, Groups], pa.Table]
 
 
 def combine(
-    table: Table, rows: pa.Table, layout: TableLayout | None = None, *, unique: bool = False
+    table: Table,
+    rows: pa.Table,
+    layout: TableLayout | None = None,
+    *,
+    unique: bool = False,
+    dropped: DroppedRows | None = None,
 ) -> pa.Table:
     """Return the rows as a merge leaves them; rows of other engines are unchanged.
 
     `rows` are sorted by the sorting key, equal keys in the order of their insertion. They have the
-    key's columns and those of `columns_to_combine`. `unique`: no two rows have the same key.
+    key's columns and those of `columns_to_combine`. `unique`: no two rows have the same key. `dropped`: rows of the
+    first key that `combine_first_rows` left out.
 
     Summing adds numbers and nested maps, and drops a row whose sums are all zero, unless there are
     states or maps.  Aggregating merges states.  Other columns keep their first value.  Coalescing keeps
@@ -72,7 +84,29 @@ def combine(
         return method(layout, rows, Groups(np.arange(rows.num_rows), rows.num_rows))
     changed = ~equal_to_previous(layout.sorting_keys(rows), rows.num_rows)
     codes = np.cumsum(changed) - 1
-    return method(layout, rows, Groups(codes, int(codes[-1]) + 1))
+    groups = Groups(codes, int(codes[-1]) + 1)
+    if dropped is not None and method is collapsing:
+        return collapsing(layout, rows, groups, dropped)
+    return method(layout, rows, groups)
+
+
+def combine_first_rows(
+    table: Table, rows: pa.Table, layout: TableLayout, dropped: DroppedRows
+) -> tuple[pa.Table, DroppedRows]:
+    """Return fewer rows for the first rows of one key, so that `combine` makes of these and of the key's rows behind
+    them what it makes of all; and the number of rows that were dropped so far. Rows stay as they are where that cannot be."""
+    name = table.engine.name
+    if name == "CollapsingMergeTree":
+        return without_counted_rows(table, rows, dropped)
+    if name != "SummingMergeTree":
+        return combine(table, rows, layout), dropped
+    if summing_maps.nested_maps(layout):
+        return rows, dropped
+    rows = rows.combine_chunks()
+    try:
+        return _with_sums(layout, rows, Groups(np.zeros(rows.num_rows, np.int64), 1)), dropped
+    except DecimalOverflow:  # the rows behind may bring the sum back
+        return rows, dropped
 
 
 def keeps_distinct_keys(table: Table) -> bool:
@@ -128,17 +162,23 @@ def _summing(layout: TableLayout, rows: pa.Table, groups: Groups) -> pa.Table:
     if groups.count == rows.num_rows and not maps:
         return rows if _has_states(layout) else _without_zero_rows(layout, rows, summed_names)
     read_maps = [candidate for candidate in maps if candidate.keys[0] in names]
-    columns = {name: rows.column(name) for name in names}
-    if groups.count < rows.num_rows:
-        columns.update(_merged_columns(layout, rows, groups))
-        for name in summed_names:
-            columns[name] = wrapping_sums(single_chunk(rows.column(name)), groups)
+    combined = rows if groups.count == rows.num_rows else _with_sums(layout, rows, groups)
+    columns = {name: combined.column(name) for name in names}
     for nested_map in read_maps:
         columns.update(summing_maps.merge_map(nested_map, rows, groups))
     combined = pa.table([columns[name] for name in names], schema=rows.schema)
     if maps or _has_states(layout):
         return combined
     return _without_zero_rows(layout, combined, summed_names)
+
+
+def _with_sums(layout: TableLayout, rows: pa.Table, groups: Groups) -> pa.Table:
+    """Return one row for each group, with its sums and merged states, zero rows too; of other columns the first value."""
+    columns = _merged_columns(layout, rows, groups)
+    for column in summed_columns(layout):
+        if column.name in columns:
+            columns[column.name] = wrapping_sums(single_chunk(rows.column(column.name)), groups)
+    return pa.table([columns[name] for name in rows.column_names], schema=rows.schema)
 
 
 @lru_cache(maxsize=1_024)

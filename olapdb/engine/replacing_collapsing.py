@@ -16,7 +16,16 @@ from olapdb.engine.layout import TableLayout
 from olapdb.errors import IncorrectData
 from olapdb.functions.base import Groups
 from olapdb.model.schema import Table
+from olapdb.records import dataclass
 from olapdb.types.arrow_values import from_numpy, to_numpy
+
+
+@dataclass(frozen=True)
+class DroppedRows:
+    """How many state rows and cancel rows of a key were dropped of which Collapsing needs only the number."""
+
+    states: int = 0
+    cancels: int = 0
 
 
 def replacing(layout: TableLayout, rows: pa.Table, groups: Groups) -> pa.Table:
@@ -34,7 +43,9 @@ def replacing(layout: TableLayout, rows: pa.Table, groups: Groups) -> pa.Table:
     return rows.take(from_numpy(last_rows))
 
 
-def collapsing(layout: TableLayout, rows: pa.Table, groups: Groups) -> pa.Table:
+def collapsing(
+    layout: TableLayout, rows: pa.Table, groups: Groups, dropped: DroppedRows | None = None
+) -> pa.Table:
     """Return at most the first cancel row (sign -1) and the last state row (sign 1) of each key:
 
         as many of both, the last one cancels   -> none        1 -1
@@ -43,7 +54,7 @@ def collapsing(layout: TableLayout, rows: pa.Table, groups: Groups) -> pa.Table:
         more cancel rows                        -> the first cancel row
 
     If each state is cancelled before the next one is inserted, the result does not depend on the
-    order of the merges.
+    order of the merges. `dropped` rows of the first key are counted too.
     """
     check_markers(layout.table, rows)
     states = _signs(layout.table, rows) > 0
@@ -51,6 +62,9 @@ def collapsing(layout: TableLayout, rows: pa.Table, groups: Groups) -> pa.Table:
     row_numbers = np.arange(count)
     state_counts = np.add.reduceat(states.astype(np.int64), starts)
     cancel_counts = groups.sizes - state_counts
+    if dropped is not None:
+        state_counts[0] += dropped.states
+        cancel_counts[0] += dropped.cancels
     last_state_rows = np.maximum.reduceat(np.where(states, row_numbers, -1), starts)
     first_cancel_rows = np.minimum.reduceat(np.where(states, count, row_numbers), starts)
     keep = states[starts + groups.sizes - 1] | (state_counts != cancel_counts)
@@ -61,6 +75,27 @@ def collapsing(layout: TableLayout, rows: pa.Table, groups: Groups) -> pa.Table:
         )
     )
     return _take(rows, np.sort(positions))
+
+
+def without_counted_rows(
+    table: Table, rows: pa.Table, dropped: DroppedRows
+) -> tuple[pa.Table, DroppedRows]:
+    """Return those of the first rows of one key whose values `collapsing` may read, the first cancel row, the last state
+    row and the last row; and how many others there are, the `dropped` ones included."""
+    check_markers(table, rows)
+    states = _signs(table, rows) > 0
+    kept = {rows.num_rows - 1}
+    if states.any():
+        kept.add(int(np.flatnonzero(states)[-1]))
+    if not states.all():
+        kept.add(int(np.argmin(states)))
+    places = np.array(sorted(kept))
+    kept_states = int(states[places].sum())
+    all_states = int(states.sum())
+    return rows.take(from_numpy(places)), DroppedRows(
+        dropped.states + all_states - kept_states,
+        dropped.cancels + (rows.num_rows - all_states) - (len(places) - kept_states),
+    )
 
 
 def versioned_collapsing(layout: TableLayout, rows: pa.Table, groups: Groups) -> pa.Table:

@@ -16,7 +16,9 @@ from olapdb.plan.expressions import (
     Constant,
     Expression,
     LambdaFunction,
+    ScalarSubquery,
     columns_of,
+    inputs_of,
     walk,
 )
 from olapdb.plan.nodes import Node
@@ -75,7 +77,7 @@ _SIZES = {
     "space": 0,
 }
 """The position of the argument that says how large the value is; of `repeat` how often the text is in it."""
-_OF_BLOCKS = frozenset(
+OF_BLOCKS = frozenset(
     {
         "blockNumber",
         "blockSize",
@@ -95,7 +97,7 @@ _REPLACING = frozenset({"replaceAll", "replaceOne", "replaceRegexpAll", "replace
 def may_be_wide(expressions: Sequence[Expression]) -> bool:
     """Return whether the values of expressions together may be much larger than the columns that they read."""
     computed = sum(
-        1 for e in expressions if not isinstance(e, ColumnRef) and _varies_in_size(e.type)
+        1 for e in expressions if not isinstance(e, ColumnRef) and varies_in_size(e.type)
     )
     return computed > _COMPUTED_COLUMNS_MAX or any(map(may_widen, expressions))
 
@@ -109,7 +111,7 @@ def may_widen(expression: Expression) -> bool:
 
 def reads_blocks(root: Node) -> bool:
     """Return whether the plan has a call whose results depend on how its rows are cut into batches."""
-    return any(isinstance(e, Call) and e.name in _OF_BLOCKS for e in all_expressions(root))
+    return any(isinstance(e, Call) and e.name in OF_BLOCKS for e in all_expressions(root))
 
 
 def _widens(part: Expression) -> bool:
@@ -122,8 +124,10 @@ def _widens(part: Expression) -> bool:
                 return not _is_short_text(arguments[-1])
             if name in _WIDENING:
                 return not _has_short_size(name, arguments)
+            if _is_of_subquery(part):  # computed once
+                return False
             is_nested = pa.types.is_nested(part.type.arrow)
-            return _varies_in_size(part.type) and any(
+            return varies_in_size(part.type) and any(
                 _is_long(a) and (is_nested or not pa.types.is_nested(a.type.arrow))
                 for a in arguments
             )
@@ -141,7 +145,7 @@ def _copied(body: Expression) -> Iterable[ColumnRef]:
     """Yield the columns of varying size that a lambda's body reads from the row of its element."""
     if columns_of(body):
         for part in walk(body):
-            if isinstance(part, ColumnRef) and _varies_in_size(part.type):
+            if isinstance(part, ColumnRef) and varies_in_size(part.type):
                 yield part
 
 
@@ -163,13 +167,25 @@ def _is_short_text(expression: Expression) -> bool:
 
 
 def _is_long(expression: Expression) -> bool:
-    """Return whether an expression is a long constant text or array, which each row gets."""
+    """Return whether an expression is a long constant text or array, which each row gets, or the text or array of a
+    scalar subquery, which may be long."""
+    if _is_of_subquery(expression):
+        return True
     if not isinstance(expression, Constant):
         return False
     value = expression.value
     if pa.types.is_list(value.type) or pa.types.is_map(value.type):
         return value.is_valid and len(value.values) > _LONG_ARRAY_VALUES
     return _text_bytes(expression) > _LONG_TEXT_BYTES
+
+
+def _is_of_subquery(expression: Expression) -> bool:
+    """Return whether an expression is a text or array that all rows have in common, made of a scalar subquery."""
+    return (
+        varies_in_size(expression.type)
+        and any(isinstance(part, ScalarSubquery) for part in walk(expression))
+        and not inputs_of(expression)
+    )
 
 
 def _text_bytes(constant: Constant) -> int:
@@ -185,7 +201,7 @@ def _is_long_fixed(data_type: DataType) -> bool:
     return isinstance(inner, FixedString) and inner.length > _SHORT_BYTES
 
 
-def _varies_in_size(data_type: DataType) -> bool:
+def varies_in_size(data_type: DataType) -> bool:
     """Return whether values of the type may have any number of bytes."""
     arrow = data_type.arrow
     return bool(pa.types.is_string(arrow) or pa.types.is_binary(arrow) or pa.types.is_nested(arrow))

@@ -35,8 +35,45 @@ FRAMES_AT_ONCE = 65_536
 """The number of frames whose states are gathered at once; it bounds memory."""
 
 
+@dataclass(frozen=True)
+class RepeatedValues:
+    """A value for all rows of a partition: row r has that at `places[r]`."""
+
+    values: pa.Array
+    places: np.ndarray
+
+    def of_rows(self, start: int, stop: int) -> pa.Array:
+        """Return the values of the rows start…stop."""
+        return self.values.take(from_numpy(self.places[start:stop]))
+
+
+@dataclass(frozen=True)
+class TreeValues:
+    """The values of an aggregate over frames, made of a tree of states: row r has that of frame `row_frames[r]`."""
+
+    tree: _StateTree
+    starts: np.ndarray
+    ends: np.ndarray
+    row_frames: np.ndarray
+
+    def of_rows(self, start: int, stop: int) -> pa.Array:
+        """Return the values of the rows start…stop, at least one."""
+        first, last = int(self.row_frames[start]), int(self.row_frames[stop - 1]) + 1
+        states = self.tree.merged(self.starts[first:last], self.ends[first:last])
+        values = pa.concat_arrays([self.tree.aggregate.finalize(some) for some in states])
+        return values.take(from_numpy(self.row_frames[start:stop] - first))
+
+
 def aggregate_over(aggregate: Aggregate, arguments: Sequence[pa.Array], frames: Frames) -> pa.Array:
     """Return the aggregate over each row's frame, of `result_type.arrow`, shape (rows,)."""
+    values = values_over(aggregate, arguments, frames)
+    return values if isinstance(values, pa.Array) else values.of_rows(0, frames.rows)
+
+
+def values_over(
+    aggregate: Aggregate, arguments: Sequence[pa.Array], frames: Frames
+) -> pa.Array | RepeatedValues | TreeValues:
+    """Return the aggregate over each row's frame as an array, or as what makes it for some rows at a time."""
     rows = frames.rows
     if not rows:
         groups = Groups(np.zeros(0, np.int64), 0)
@@ -47,7 +84,7 @@ def aggregate_over(aggregate: Aggregate, arguments: Sequence[pa.Array], frames: 
     if whole:
         codes = np.cumsum(frames.partition_starts == frames.positions) - 1
         states = aggregate.state(arguments, Groups(codes, int(codes[-1]) + 1))
-        return aggregate.finalize(states).take(from_numpy(codes))
+        return RepeatedValues(aggregate.finalize(states), codes)
     starts, ends, row_frames = _distinct_frames(frames)
     states = _states_at_once(aggregate, arguments, starts, ends)
     if states is not None:
@@ -56,9 +93,7 @@ def aggregate_over(aggregate: Aggregate, arguments: Sequence[pa.Array], frames: 
     extremes = running_extremes(aggregate, arguments, frames)
     if extremes is not None:
         return extremes
-    tree = _StateTree.of(aggregate, arguments, rows)
-    values = pa.concat_arrays([aggregate.finalize(states) for states in tree.merged(starts, ends)])
-    return values.take(from_numpy(row_frames))
+    return TreeValues(_StateTree.of(aggregate, arguments, rows), starts, ends, row_frames)
 
 
 def frame_states(

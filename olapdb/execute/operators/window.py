@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,7 @@ from olapdb.compute.memory import MemoryAccount
 from olapdb.compute.ordering import OrderColumn, equal_to_previous, sort_indices
 from olapdb.compute.row_buffer import RowBuffer, evaluate_in_batches
 from olapdb.compute.spill.budget import PIECES_OF_MEMORY
-from olapdb.execute.operators.frame_aggregates import aggregate_over
+from olapdb.execute.operators.frame_aggregates import RepeatedValues, TreeValues, values_over
 from olapdb.execute.operators.frames import partitions_and_peers, with_frame
 from olapdb.execute.operators.row_limits import limited
 from olapdb.execute.spill.sorter import SORT_BYTES_PER_ROW, Sorter
@@ -27,11 +27,16 @@ from olapdb.functions.window_definitions import Frames, WindowFunction
 from olapdb.lazy import LazyModule
 from olapdb.plan.expressions import WindowCall
 from olapdb.plan.nodes import SortKey, Window
+from olapdb.plan.wide_values import varies_in_size
 
 if TYPE_CHECKING:
+    from olapdb.execute.operators import row_pieces
     from olapdb.execute.spill import window_streams
 else:
+    row_pieces = LazyModule("olapdb.execute.operators.row_pieces")
     window_streams = LazyModule("olapdb.execute.spill.window_streams")
+
+_Values: TypeAlias = pa.Array | RepeatedValues | TreeValues
 
 FRAME_BYTES_PER_ROW = 6 * 8
 """The bounds of partitions, peers and frames."""
@@ -70,10 +75,26 @@ def _results(
 ) -> Iterator[pa.RecordBatch]:
     """Yield rows of whole partitions, sorted, with the columns of the calls."""
     held_bytes = account.held_bytes
-    result = _with_calls(rows, node, context, account)
-    for start in range(0, result.num_rows, context.batch_rows):
+    in_order, values = _with_calls(rows, node, context, account)
+    batches = cut(in_order, context.batch_rows)
+    pieces = None
+    if not all(isinstance(value, pa.Array) for value in values):
+        pieces = row_pieces.RowPieces(context.batch_bytes)
+        batches = pieces.cut(batches)
+    start = 0
+    for piece in batches:
         context.check()
-        yield result.slice(start, context.batch_rows)
+        stop = start + piece.num_rows
+        computed = [
+            value.slice(start, piece.num_rows)
+            if isinstance(value, pa.Array)
+            else _typed(value.of_rows(start, stop), call)
+            for value, (_, call) in zip(values, node.calls, strict=True)
+        ]
+        if pieces is not None:
+            pieces.learn(piece.num_rows, sum(value.nbytes for value in computed))
+        yield make_batch([*piece.columns, *computed], node.schema, piece.num_rows)
+        start = stop
     account.set(held_bytes)
 
 
@@ -154,8 +175,8 @@ def _partition(
 
 def _with_calls(
     batch: pa.RecordBatch, node: Window, context: ExecutionContext, account: MemoryAccount
-) -> pa.RecordBatch:
-    """Return the rows sorted, with the columns of the node's calls."""
+) -> tuple[pa.RecordBatch, list[_Values]]:
+    """Return the rows sorted, and the values of the node's calls in them."""
     rows = batch.num_rows
     partition = [
         OrderColumn(evaluate_in_batches(e, batch, context, account)) for e in node.partition_by
@@ -172,13 +193,14 @@ def _with_calls(
     batch = take_rows(batch, positions)
     in_order = [OrderColumn(o.values.take(positions), o.descending, o.nulls_first) for o in order]
     frames = partitions_and_peers([p.values.take(positions) for p in partition], in_order, rows)
-    columns = list(batch.columns)
+    values: list[_Values] = []
     for _, call in node.calls:
         context.check()
         value = _value(call, batch, with_frame(frames, call.frame, in_order), context, account)
-        account.grow(value.nbytes)
-        columns.append(value)
-    return make_batch(columns, node.schema, rows)
+        if isinstance(value, pa.Array):
+            account.grow(value.nbytes)
+        values.append(value)
+    return batch, values
 
 
 def _value(
@@ -187,10 +209,20 @@ def _value(
     frames: Frames,
     context: ExecutionContext,
     account: MemoryAccount,
-) -> pa.Array:
-    """Return the result of one window call for each row of the batch."""
+) -> _Values:
+    """Return the result of one window call for each row of the batch, or what makes it for some rows at a time where
+    values may be large."""
     arguments = [evaluate_in_batches(a, batch, context, account) for a in call.arguments]
     if isinstance(call.function, WindowFunction):
         return call.function.kernel(arguments, frames)
-    values = aggregate_over(call.function, arguments, frames)
+    values = values_over(call.function, arguments, frames)
+    if isinstance(values, pa.Array):
+        return _typed(values, call)
+    if context.cuts_wide_rows and varies_in_size(call.type):
+        return values
+    return _typed(values.of_rows(0, batch.num_rows), call)
+
+
+def _typed(values: pa.Array, call: WindowCall) -> pa.Array:
+    """Return the values of a call in the Arrow type of the call."""
     return values if values.type == call.type.arrow else values.cast(call.type.arrow)

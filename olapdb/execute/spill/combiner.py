@@ -14,9 +14,9 @@ from olapdb.compute.context import ExecutionContext
 from olapdb.compute.memory import MemoryAccount
 from olapdb.compute.ordering import equal_to_previous
 from olapdb.compute.spill.budget import SpillBudget
-from olapdb.engine.combine import combine
+from olapdb.engine.combine import combine, combine_first_rows
 from olapdb.engine.layout import TableLayout
-from olapdb.engine.replacing_collapsing import visible
+from olapdb.engine.replacing_collapsing import DroppedRows, visible
 from olapdb.execute.operators.part_scan import Source
 from olapdb.execute.spill.sorter import Sorter
 from olapdb.model.schema import Table
@@ -28,9 +28,6 @@ COPIES = 3
 BYTES_PER_ROW = 40
 """The memory of sorting and combining rows: the rows, the sorted rows and the combined rows; row numbers and
 groups of equal keys."""
-_COMBINED_EARLY = ("ReplacingMergeTree", "AggregatingMergeTree", "CoalescingMergeTree")
-"""Engines that leave the same of some rows of a key whether or not the first of them were combined before. Others drop
-rows whose sums are zero, or that cancel each other."""
 
 
 def combined(
@@ -108,8 +105,10 @@ def _in_pieces(
     context: ExecutionContext,
     account: MemoryAccount,
 ) -> Iterator[pa.Table]:
-    """Yield what FINAL shows of sorted batches, as soon as all rows of a key are there."""
+    """Yield what FINAL shows of sorted batches, as soon as all rows of a key are there. The first rows of a key that has
+    many are combined before."""
     waiting: list[pa.Table] = []
+    dropped = DroppedRows()
     enough_rows = 0
     for batch in batches:
         context.check()
@@ -123,12 +122,13 @@ def _in_pieces(
         begins = np.flatnonzero(~equal_to_previous(layout.sorting_keys(rows), rows.num_rows))
         last_start = int(begins[-1])
         if last_start:
-            yield visible(table, combine(table, rows.slice(0, last_start), layout))
+            done = rows.slice(0, last_start)
+            yield visible(table, combine(table, done, layout, dropped=dropped))
+            dropped = DroppedRows()
         # A copy: a slice would hold the memory of all rows.
         rows = rows.slice(last_start).take(from_numpy(np.arange(rows.num_rows - last_start)))
-        if table.engine.name in _COMBINED_EARLY:
-            rows = combine(table, rows, layout)
+        rows, dropped = combine_first_rows(table, rows, layout, dropped)
         waiting, enough_rows = [rows], 2 * rows.num_rows
     if waiting:
         rows = pa.concat_tables(waiting).combine_chunks()
-        yield visible(table, combine(table, rows, layout))
+        yield visible(table, combine(table, rows, layout, dropped=dropped))

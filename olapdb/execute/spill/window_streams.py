@@ -377,10 +377,12 @@ class PartitionStream:
         starts = np.full(at_hand.core, self._carried_rows.get(number, 0) - first_row)
         ends = np.clip(before + ends, starts, wide.num_rows)
         arguments = self._arguments(call, wide)
-        values, self._carries[number] = values_and_carry(
+        values, carry = values_and_carry(
             call, arguments, wide.num_rows, (starts, ends), before=self._carries.get(number)
         )
-        self._carried_rows[number] = first_row + int(ends[-1])
+        self._carried_rows[number] = carried = first_row + int(ends[-1])
+        if carried:  # else the frames so far are empty
+            self._carries[number] = carry
         return values
 
     def _near_value(self, number: int, call: WindowCall, at_hand: _Rows) -> pa.Array:

@@ -19,6 +19,11 @@ _SHIFTS = ("lag", "lead")
 _SHIFTS_IN_FRAME = ("lagInFrame", "leadInFrame")
 
 
+_NTH_MAX = 65_536
+_NTH_OF_REST_MAX = 1_024
+"""The n of nth_value for which its first n values are kept: once, or for all rows behind each piece of a partition."""
+
+
 @dataclass(frozen=True)
 class Way:
     """A way to compute a call over some rows of a partition at a time.
@@ -54,13 +59,14 @@ def way_of(call: WindowCall, node: Window) -> Way | None:
             return _without_frame(call)
         if call.function.name in _SHIFTS_IN_FRAME and (way := _shift_in_frame(call)) is not None:
             return way
-    if is_edge(call) or isinstance(function, Aggregate):
+    nth = nth_of(call)
+    if is_edge(call) or isinstance(function, Aggregate) or (nth is not None and nth <= _NTH_MAX):
         if _is_whole(frame, node):
             return Way("whole")
         if _begins_first(frame):
             return _running(call)
         if _ends_last(frame):
-            return _rest(frame)
+            return _rest(frame, nth)
     elif frame.unit != "ROWS":
         return None
     bounds = (frame.start, frame.end)
@@ -76,6 +82,14 @@ def is_edge(call: WindowCall) -> bool:
     """Return whether the call gives the first or the last value of its frame."""
     is_function = isinstance(call.function, WindowFunction)
     return is_function and edge_definition(call.function.name, False) is not None
+
+
+def nth_of(call: WindowCall) -> int | None:
+    """Return the n of nth_value(x, n), None if it is no constant or the call is another one."""
+    if not isinstance(call.function, WindowFunction) or call.function.name != "nth_value":
+        return None
+    given = call.arguments[1]
+    return int(given.value.as_py()) if isinstance(given, Constant) else None
 
 
 def _without_frame(call: WindowCall) -> Way | None:
@@ -118,13 +132,17 @@ def _running(call: WindowCall) -> Way | None:
     if frame.unit != "ROWS":
         return None
     end = _offset(frame, 1)
-    if end < 0 and not isinstance(call.function, Aggregate):
-        return None
     return Way("running", max(-end, 0), max(end, 0), end=end)
 
 
-def _rest(frame: WindowFrame) -> Way | None:
-    """Return how to compute a call whose frames end with the partition, None if it needs all rows at once."""
+def _rest(frame: WindowFrame, nth: int | None) -> Way | None:
+    """Return how to compute a call whose frames end with the partition, None if it needs all rows at once. `nth` is the n
+    of nth_value, None for other calls."""
+    if nth is not None and nth > _NTH_OF_REST_MAX:
+        if frame.unit != "ROWS":
+            return None
+        start = _offset(frame, 0)
+        return Way("near", max(-start, 0), max(start + nth - 1, 0))
     if frame.start.kind == "CURRENT":
         return Way("rest", needs_peers=frame.unit != "ROWS")
     if frame.unit != "ROWS":

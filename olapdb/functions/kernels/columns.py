@@ -6,7 +6,9 @@ Arrow unit, Bool as uint8.  The value of a null row is arbitrary.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import pyarrow as pa
@@ -23,8 +25,38 @@ _SCALARS_MAX = 64
 """The most scalars that are joined one by one: `pa.array` imports pandas (see `types.arrow_values`)."""
 
 
+class TooManyRepeated(Exception):
+    """A constant that would have too many bytes in all rows; `share` of the rows can have it."""
+
+    def __init__(self, share: float) -> None:
+        super().__init__(f"Only {share:.2g} of the rows have room for a constant.")
+        self.share = share
+
+
+class _Repeated(threading.local):
+    """How many bytes a thread's repeated constants may have; None: any number."""
+
+    bytes_max: int | None = None
+
+
+_repeated = _Repeated()
+
+
+@contextmanager
+def repeating_at_most(bytes_max: int | None) -> Iterator[None]:
+    """Let no constant be repeated by this thread within the block that has more bytes in all rows: `as_array` raises
+    TooManyRepeated in place of that."""
+    before, _repeated.bytes_max = _repeated.bytes_max, bytes_max
+    try:
+        yield
+    finally:
+        _repeated.bytes_max = before
+
+
 def as_array(column: Column, rows: int) -> pa.Array:
-    """Return the column as an array of `rows` values; a constant is repeated."""
+    """Return the column as an array of `rows` values; a constant is repeated.
+
+    Raises TooManyRepeated within `repeating_at_most`, if the constant would have too many bytes."""
     if isinstance(column, pa.Scalar):
         if not column.is_valid:
             return pa.nulls(rows, column.type)
@@ -32,10 +64,35 @@ def as_array(column: Column, rows: int) -> pa.Array:
             return pa.nulls(rows)
         if rows == 1:
             return _array_of_one(column)
+        if _repeated.bytes_max is not None:
+            nbytes = rows * constant_bytes(column)
+            if nbytes > _repeated.bytes_max:
+                raise TooManyRepeated(_repeated.bytes_max / nbytes)
         if pa.types.is_nested(column.type):
             return _array_of_one(column).take(from_numpy(np.zeros(rows, np.int64)))
         return pa.repeat(column, rows)
     return column
+
+
+def constant_bytes(constant: pa.Scalar) -> int:
+    """Return about how many bytes a text, an array, a map or a tuple has; 0 for NULL and for other constants."""
+    arrow = constant.type
+    if not constant.is_valid:
+        return 0
+    if pa.types.is_list(arrow) or pa.types.is_map(arrow):
+        return int(constant.values.nbytes)
+    if pa.types.is_struct(arrow):
+        return sum(constant_bytes(constant[place]) for place in range(arrow.num_fields))
+    if pa.types.is_string(arrow) or pa.types.is_binary(arrow):
+        return int(constant.as_buffer().size)
+    return 0
+
+
+def is_present(column: Column, rows: int) -> pa.BooleanArray:
+    """Return for each of the rows whether the column's value is not NULL."""
+    if isinstance(column, pa.Scalar):
+        return pa.repeat(pa.scalar(column.is_valid), rows)
+    return column.is_valid()
 
 
 def _array_of_one(column: pa.Scalar) -> pa.Array:

@@ -64,6 +64,7 @@ from olapdb.types import (
     make_nullable,
     plain,
 )
+from olapdb.types.arrow_values import from_numpy
 
 if TYPE_CHECKING:
     from olapdb.functions.variants import calls as variant_calls
@@ -118,20 +119,24 @@ def choose(conditions: Sequence[Column], branches: Sequence[Column], rows: int) 
     if len(filled) == 1 and not nested:
         return pc.if_else(filled[0], branches[0], branches[1])
     if nested:
-        return _choose_rows(filled, [columns.as_array(b, rows) for b in branches], rows)
+        return _choose_rows(filled, branches, rows)
     struct = pa.StructArray.from_arrays(filled, [str(i) for i in range(len(filled))])
     return pc.case_when(struct, *branches)
 
 
-def _choose_rows(conditions: list[pa.Array], branches: list[pa.Array], rows: int) -> pa.Array:
+def _choose_rows(conditions: Sequence[pa.Array], branches: Sequence[Column], rows: int) -> pa.Array:
     """Return for each row the first branch whose condition holds, else the last, for nested types.
 
-    Arrow's case_when does not support these.
+    Arrow's case_when does not support these. A constant branch is copied for the rows that choose it alone.
     """
     chosen = np.full(rows, len(branches) - 1)
     for at in range(len(conditions) - 1, -1, -1):
         chosen[np.asarray(conditions[at])] = at
-    return pa.concat_arrays(branches).take(pa.array(chosen * rows + np.arange(rows)))
+    arrays = [columns.single(branch) for branch in branches]
+    starts = np.cumsum([0, *(len(array) for array in arrays[:-1])])
+    varies = np.array([isinstance(branch, pa.Array) for branch in branches])
+    places = starts[chosen] + np.where(varies[chosen], np.arange(rows), 0)
+    return pa.concat_arrays(arrays).take(from_numpy(places))
 
 
 def _unified(
@@ -302,8 +307,8 @@ def _coalesce(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         if len(cast) == 1:
             return cast[0]
         if pa.types.is_nested(target.arrow):
-            arrays = [columns.as_array(c, rows) for c in cast]
-            return _choose_rows([a.is_valid() for a in arrays[:-1]], arrays, rows)
+            present = [columns.is_present(c, rows) for c in cast[:-1]]
+            return _choose_rows(present, cast, rows)
         return pc.coalesce(*cast)
 
     return ScalarCall(name, result, kernel)

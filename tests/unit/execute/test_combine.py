@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal as Number
+from itertools import chain
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from olapdb.engine.combine import combine
+from olapdb.engine.combine import combine, combine_first_rows
 from olapdb.engine.layout import TableLayout
+from olapdb.engine.replacing_collapsing import DroppedRows
 from olapdb.engine.summing import is_zero
 from olapdb.functions import parse_type
 from olapdb.plan import nodes
-from olapdb.types import BOOL, FLOAT64, INT64, STRING, UINT8, UINT64, Decimal, Nullable
+from olapdb.types import BOOL, FLOAT64, INT8, INT64, STRING, UINT8, UINT64, Decimal, Nullable
 from tests.unit.execute.build import Stored, aggregate, call, col, const, rows_of, stored
 
 pytestmark = pytest.mark.feature("select")
@@ -124,6 +126,44 @@ def test_merging_merged_rows_changes_nothing_more(blocks: list[list[Row]]) -> No
         merged = combine(table, layout.sort(pa.concat_tables([merged, rows(block)])))
     once = combine(table, layout.sort(rows([r for block in blocks for r in block])))
     assert without_nulls(merged).equals(without_nulls(once))
+
+
+ENGINES = (
+    ("SummingMergeTree", ["v"]),
+    ("CollapsingMergeTree", ["sign"]),
+    ("VersionedCollapsingMergeTree", ["sign", "version"]),
+)
+
+
+@pytest.mark.parametrize(("engine", "arguments"), ENGINES)
+@given(
+    pieces=st.lists(
+        st.lists(st.tuples(st.integers(-2, 2), st.sampled_from([-1, 1])), min_size=1, max_size=5),
+        min_size=1,
+        max_size=5,
+    )
+)
+def test_the_first_rows_of_a_key_may_be_combined_before_the_others(
+    engine: str, arguments: list[str], pieces: list[list[tuple[int, int]]]
+) -> None:
+    columns = {"k": UINT64, "v": INT64, "sign": INT8, "version": UINT8, "at": INT64}
+    table = stored(columns, engine=engine, engine_arguments=arguments, order_by=["k"]).table
+    layout = TableLayout(table)
+    rows = [(1, v, sign, 1, at) for at, (v, sign) in enumerate(chain.from_iterable(pieces))]
+    whole = pa.table(
+        {
+            c.name: pa.array([r[at] for r in rows], c.type.arrow)
+            for at, c in enumerate(table.columns)
+        }
+    )
+    first, dropped, start = whole.slice(0, 0), DroppedRows(), 0
+    for piece in pieces:
+        if first.num_rows:
+            first, dropped = combine_first_rows(table, first, layout, dropped)
+        first = pa.concat_tables([first, whole.slice(start, len(piece))]).combine_chunks()
+        start += len(piece)
+    at_last = combine(table, first, layout, dropped=dropped)
+    assert at_last.equals(combine(table, whole, layout))
 
 
 def test_named_columns_alone_are_summed_and_decide() -> None:

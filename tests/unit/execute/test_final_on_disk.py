@@ -56,8 +56,58 @@ TABLES = {
         "ReplacingMergeTree(v) ORDER BY k",
         "number % 2, intHash32(number), toString(number)",
     ),
+    "few_sums": (
+        "k UInt64, v Int64, w Nullable(Int8), d Decimal(9, 2), s String",
+        "SummingMergeTree ORDER BY k",
+        "number % 3, if(number % 3 = 1, 1 - toInt64(number % 2) * 2, number), if(number % 3 = 1, NULL, 1),"
+        " if(number % 3 = 1, 0, if(number < 30000, 500, -500)), toString(number)",
+    ),
+    "few_wide_sums": (
+        "k UInt64, v Decimal(9, 0), m Int256",
+        "SummingMergeTree ORDER BY k",
+        "number % 2, if(number < 30000, 99999, -99998), number",
+    ),
+    "few_summed_maps": (
+        "k UInt64, mMap Nested(a UInt64, v Int64)",
+        "SummingMergeTree ORDER BY k",
+        "intHash64(number) % 2000, [number % 5], [toInt64(number % 3) - 1]",
+    ),
+    "few_states": (
+        "k UInt64, m SimpleAggregateFunction(max, UInt64), a AggregateFunction(avg, UInt64)",
+        "AggregatingMergeTree ORDER BY k",
+        "number % 2, number, initializeAggregation('avgState', number)",
+    ),
+    "few_summed_states": (
+        "k UInt64, v Int64, a AggregateFunction(avg, UInt64)",
+        "SummingMergeTree ORDER BY k",
+        "number % 2, toInt64(number % 4) - 2, initializeAggregation('avgState', number)",
+    ),
+    **{
+        f"few_collapsing_{name}": (
+            "k UInt64, v UInt64, sign Int8",
+            "CollapsingMergeTree(sign) ORDER BY k",
+            f"number < 1000 OR number >= 59000 OR number % 3, number, {sign}",
+        )
+        for name, sign in {
+            "states": "1",
+            "cancels": "-1",
+            "pairs": "if(intDiv(number, 3) % 2, -1, 1)",
+            "more_states": "if(intHash32(number) % 3, 1, -1)",
+            "state_at_end": "if(number < 30000, -1, 1)",
+            "cancel_at_end": "if(number < 30000, 1, -1)",
+        }.items()
+    },
+    "few_versioned": (
+        "k UInt64, v UInt64, sign Int8, version UInt8",
+        "VersionedCollapsingMergeTree(sign, version) ORDER BY k",
+        "number % 2, number, if(intDiv(number, 4) % 2, -1, 1), 1",
+    ),
 }
-READ = {"aggregating": "k, m, finalizeAggregation(u)"}
+READ = {
+    "aggregating": "k, m, finalizeAggregation(u)",
+    "few_states": "k, m, finalizeAggregation(a)",
+    "few_summed_states": "k, v, finalizeAggregation(a)",
+}
 
 
 @pytest.fixture(scope="module")

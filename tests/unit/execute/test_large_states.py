@@ -101,6 +101,20 @@ CALLS = (
     " sum(v) OVER (ORDER BY intDiv(k, 5000) ROWS BETWEEN CURRENT ROW AND 6000 FOLLOWING)",
     f"length(max(concat(toString(k), '{200 * 'x'}')) OVER ())",
     "rank() OVER (), cume_dist() OVER (PARTITION BY p)",
+    f"nth_value(s, 3) OVER ({IN_ORDER}), nth_value(c, 2000) OVER ({IN_ORDER}), nth_value(c, 1) OVER ({IN_ORDER})",
+    f"nth_value(s, 40) OVER ({IN_ORDER} {{whole}}), nth_value(c, 9999) OVER ({IN_ORDER} {{whole}}), nth_value(v, 7) OVER ()",
+    f"nth_value(v, 5) OVER ({IN_ORDER} {{past}} 3 PRECEDING), nth_value(v, 5) OVER ({IN_ORDER} {{past}} 2 FOLLOWING)",
+    f"nth_value(c, 3) OVER ({IN_ORDER} {{rest}}), nth_value(s, 1020) OVER ({IN_ORDER} {{rest}})",
+    f"nth_value(v, 2000) OVER ({IN_ORDER} {{rest}})",
+    "nth_value(v, 1030) OVER (ORDER BY k ROWS BETWEEN 2 PRECEDING AND UNBOUNDED FOLLOWING),"
+    " nth_value(s, 4) OVER (ORDER BY k ROWS BETWEEN 3 FOLLOWING AND UNBOUNDED FOLLOWING)",
+    "nth_value(k, 50) OVER (PARTITION BY p ORDER BY o), nth_value(k, 2) OVER (PARTITION BY p ORDER BY o DESC)",
+    "nth_value(k, 6000) OVER (ORDER BY v > 100, p), nth_value(c, 9) OVER (ORDER BY v > 100)",
+    "nth_value(s, 11) OVER (PARTITION BY p ORDER BY o RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING),"
+    " nth_value(k, 700) OVER (PARTITION BY p ORDER BY o RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)",
+    "nth_value(k, 900) OVER (ORDER BY v > 100, p RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)",
+    f"first_value(s) OVER ({IN_ORDER} {{past}} 2 PRECEDING), last_value(c) OVER ({IN_ORDER} {{past}} 3 PRECEDING)",
+    f"first_value(c) RESPECT NULLS OVER ({IN_ORDER} {{past}} 4000 PRECEDING)",
 )
 FRAMES = {
     "whole": "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING",
@@ -118,7 +132,8 @@ def test_a_window_partition_larger_than_memory(connection: Connection, calls: st
 @pytest.mark.parametrize(
     "calls",
     [
-        "nth_value(s, 3) OVER (ORDER BY k)",
+        "nth_value(s, 1 + k % 3) OVER (ORDER BY k)",
+        "nth_value(s, 70000) OVER (ORDER BY k)",
         f"sum(v) OVER (ORDER BY k ROWS BETWEEN {ROWS} PRECEDING AND CURRENT ROW)",
         f"sum(v) OVER (ORDER BY o RANGE BETWEEN {ROWS} PRECEDING AND CURRENT ROW)",
     ],

@@ -90,6 +90,32 @@ def test_wide_values_are_those_of_their_rows(connection: Connection) -> None:
             [(20_000, 9)],
         ),
         ("SELECT (SELECT max(length(repeat(s, 400))) FROM t), 1", [(2000, 1)]),
+        (
+            "SELECT sum(length(g)), sum(g[1]), sum(g[-1]), sum(c) FROM (SELECT n, count() OVER (ORDER BY n) AS c,"
+            " groupArray(n) OVER (ORDER BY n ROWS BETWEEN 300 PRECEDING AND CURRENT ROW) AS g FROM t WHERE n < 9000)",
+            [(2_663_850, 37_840_650, 40_495_500, 40_504_500)],
+        ),
+        (
+            "SELECT sum(length(g)), max(g[-1]), uniqExact(p, g) FROM (SELECT n % 3 AS p, arraySort(groupArray(n) OVER"
+            " (PARTITION BY n % 3)) AS g FROM t WHERE n < 3000)",
+            [(3_000_000, 2999, 3)],
+        ),
+        (
+            "SELECT sum(x), count() FROM t LEFT ARRAY JOIN if(n % 1000 = 0, range(2000), []) AS x",
+            [(119_940_000, 179_940)],
+        ),
+        ("SELECT sum(length(multiIf(n = 1, range(2000), n = 2, range(3000), [n]))) FROM t", [(64_998,)]),
+        ("SELECT sum(length(coalesce(if(n % 2, NULL, tuple(s)), tuple(repeat('x', 2000))).1)) FROM t", [(60_144_445,)]),
+        (
+            "SELECT sum((range(4000), n) IN (SELECT range(4000), number FROM numbers(9))),"
+            " sum((range(4000), n % 10) NOT IN (SELECT range(4000), number FROM numbers(9))) FROM t WHERE n < 9000",
+            [(9, 900)],
+        ),
+        ("SELECT sum(has(range(2000), n)), sum(indexOf(range(2000), n)) FROM t WHERE n < 9000", [(2000, 2_001_000)]),
+        (
+            "SELECT sum(length(arrayConcat((SELECT groupArray(number) FROM numbers(2000)), [n]))) FROM t",
+            [(120_060_000,)],
+        ),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("optimizer", [0, 1])
@@ -109,6 +135,16 @@ PEAKS = (
     "SELECT sum(arraySum(arrayMap(x -> x * n, range(1000)))) FROM t",
     "SELECT n FROM t ORDER BY repeat(s, 500) LIMIT 3",
     "SELECT count() FROM (SELECT DISTINCT repeat(s, 500) FROM t)",
+    "SELECT sum(x) FROM t LEFT ARRAY JOIN if(n % 1000 = 0, range(5000), []) AS x",
+    "SELECT sum(length(if(n % 1000 = 0, range(5000), [n]))) FROM t",
+    "SELECT sum(length(if(n % 2 = 0, (SELECT groupArray(number) FROM numbers(2000)), []))) FROM t",
+    "SELECT count(), max(x) FROM (SELECT n, (SELECT repeat('x', 10000)) AS x FROM t)",
+    "SELECT sum(has(range(5000), n)) FROM t WHERE n < 9000",
+    "SELECT sum((range(5000), n) IN (SELECT range(5000), number FROM numbers(9))) FROM t WHERE n < 9000",
+    "SELECT max(length(g)) FROM (SELECT groupArray(n) OVER (ORDER BY n ROWS BETWEEN 900 PRECEDING AND CURRENT ROW) AS g"
+    " FROM t WHERE n < 30000)",
+    "SELECT sum(length(g)) FROM (SELECT groupArray(n) OVER (PARTITION BY n % 2) AS g FROM t WHERE n < 9000)",
+    "SELECT sum(equals((SELECT groupArray(number) FROM numbers(5000)), [n])) FROM t",
 )
 
 
@@ -136,6 +172,20 @@ os._exit(0)
     peaks = json.loads(done.stdout)
     # The values of a query have 300 to 600 MB.
     assert {query: peak for query, peak in peaks.items() if peak > 75_000_000} == {}
+
+
+def test_a_condition_on_the_text_of_a_subquery_stays_in_the_scan(connection: Connection) -> None:
+    sql = "EXPLAIN SELECT n FROM t WHERE s = upper((SELECT max(s) FROM t))"
+    text = "\n".join(str(row[0]) for row in connection.execute(sql).fetchall())
+    assert "-wide" not in text
+
+
+def test_a_long_constant_is_given_some_rows_at_a_time(connection: Connection) -> None:
+    sql = (
+        "SELECT n, has(range(3000), n), range(3000)[n + 1], [n] = range(3000) FROM t WHERE n < 9000"
+    )
+    rows = connection.execute(sql).fetchall()
+    assert rows == [(n, int(n < 3000), n if n < 3000 else 0, 0) for n in range(9000)]
 
 
 def test_pieces_grow_by_what_was_seen() -> None:
