@@ -234,9 +234,11 @@ def _parse_nested(cursor: TokenCursor) -> tuple[tuple[str, DataType], ...]:
     cursor.skip(2)
     if cursor.key == ")":
         raise EmptyDataPassed("A Nested has at least one column.", position=cursor.position())
-    elements = cursor.comma_separated(_parse_nested_element)
+    elements = [_parse_nested_element(cursor)]
+    while cursor.take(",") and cursor.key != ")":  # a comma may stand behind the last column
+        elements.append(_parse_nested_element(cursor))
     cursor.expect(")")
-    return elements
+    return tuple(elements)
 
 
 def _parse_nested_element(cursor: TokenCursor) -> tuple[str, DataType]:
