@@ -97,3 +97,22 @@ def text_of(value: sql.Expression | None) -> str:
     if isinstance(value, sql.Literal):
         return str(value.value)
     return ".".join(value.parts) if isinstance(value, sql.Identifier) else ""
+
+
+def open_end(data_type: types.DataType, *, highest: bool) -> sql.Expression:
+    """Return the lowest or highest value of a type: NULL as a bound leaves the range open."""
+    match data_type:
+        case types.Integer():
+            number = data_type.maximum if highest else data_type.minimum
+            value: sql.Literal = sql.Literal(number, str(number))
+        case types.Float():
+            value = sql.Literal("inf" if highest else "-inf")
+        case types.Date():
+            value = sql.Literal("2149-06-06" if highest else "1970-01-01")
+        case types.Date32():
+            value = sql.Literal("2299-12-31" if highest else "1900-01-01")
+        case types.DateTime():
+            return sql.Cast(sql.Literal(2**32 - 1 if highest else 0), data_type)
+        case _:
+            value = sql.Literal("2299-12-31 23:59:59" if highest else "1900-01-01 00:00:00")
+    return sql.Cast(value, data_type)

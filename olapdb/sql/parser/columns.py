@@ -203,6 +203,8 @@ def _parse_options(cursor: TokenCursor) -> _ColumnOptions:
             cursor.expect(")")
         elif cursor.take("PRIMARY", "KEY"):
             options.is_primary = True
+        elif cursor.take("COLLATE"):  # as MySQL writes it; texts are compared by their bytes
+            cursor.identifier("the name of a collation")
         else:
             _refuse_column_clause(cursor)
             break
@@ -248,15 +250,13 @@ def _parse_nested_element(cursor: TokenCursor) -> tuple[str, DataType]:
 
 
 def _refuse_column_clause(cursor: TokenCursor) -> None:
-    """Raise NotSupportedError if a clause that ClickHouse has for columns is next."""
+    """Raise SyntaxError if AUTO_INCREMENT is next."""
     if cursor.key == "AUTO_INCREMENT":
         raise SyntaxError(
             "AUTO_INCREMENT is not supported.",
             hint="Leave it out: DEFAULT generateSerialID('name') numbers rows.",
             position=cursor.position(),
         )
-    if cursor.key == "COLLATE":
-        raise cursor.refused("COLLATE of a column", "Leave it out.")
 
 
 # --- indexes, constraints, projections

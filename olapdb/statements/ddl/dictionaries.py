@@ -12,6 +12,7 @@ from olapdb.bind.dictionary_definition import (
     LAYOUTS,
     DictionaryDefinition,
     define_dictionary,
+    open_end,
     text_of,
 )
 from olapdb.bind.dictionary_rows import find_dictionary
@@ -400,30 +401,11 @@ def _columns(definition: DictionaryDefinition, *, by_name: bool) -> Iterator[nod
             value = column.expression
         if definition.has_prefixes and column is definition.keys[0]:
             value = network_text(value)
-        if column.name in open_ends and types.is_nullable(column.type):
-            end = _end(data_type, highest=open_ends[column.name] == "highest")
+        if column.name in open_ends:
+            end = open_end(data_type, highest=open_ends[column.name] == "highest")
             value = nodes.Function("ifNull", (value, end))
         named = isinstance(value, nodes.Identifier) and value.parts == (column.name,)
         yield value if named else nodes.Alias(value, column.name)
-
-
-def _end(data_type: types.DataType, *, highest: bool) -> nodes.Expression:
-    """Return the lowest or highest value of a type: NULL as a bound leaves the range open."""
-    match data_type:
-        case types.Integer():
-            number = data_type.maximum if highest else data_type.minimum
-            value: nodes.Literal = nodes.Literal(number, str(number))
-        case types.Float():
-            value = nodes.Literal("inf" if highest else "-inf")
-        case types.Date():
-            value = nodes.Literal("2149-06-06" if highest else "1970-01-01")
-        case types.Date32():
-            value = nodes.Literal("2299-12-31" if highest else "1900-01-01")
-        case types.DateTime():
-            return nodes.Cast(nodes.Literal(2**32 - 1 if highest else 0), data_type)
-        case _:
-            value = nodes.Literal("2299-12-31 23:59:59" if highest else "1900-01-01 00:00:00")
-    return nodes.Cast(value, data_type)
 
 
 # --- SYSTEM RELOAD
