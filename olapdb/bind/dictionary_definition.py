@@ -20,6 +20,10 @@ LAYOUTS = {
     "SSD_CACHE": "SSDCache",
     "RANGE_HASHED": "RangeHashed",
     "IP_TRIE": "Trie",
+    "POLYGON": "Polygon",
+    "POLYGON_SIMPLE": "Polygon",
+    "POLYGON_INDEX_EACH": "Polygon",
+    "POLYGON_INDEX_CELL": "Polygon",
 }
 """The layouts, and their names in system.dictionaries. All hold the same rows here."""
 
@@ -48,6 +52,12 @@ class DictionaryDefinition:
     def has_prefixes(self) -> bool:
         """Return whether the key is the text of a network: LAYOUT(IP_TRIE)."""
         return self.statement.layout is not None and self.statement.layout.kind == "IP_TRIE"
+
+    @property
+    def has_polygons(self) -> bool:
+        """Return whether the key is polygons: LAYOUT(POLYGON) and its kin."""
+        layout = self.statement.layout
+        return layout is not None and layout.kind.startswith("POLYGON")
 
     @property
     def columns(self) -> tuple[tuple[sql.DictionaryAttribute, types.DataType], ...]:

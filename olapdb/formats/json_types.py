@@ -99,7 +99,7 @@ def _mixed_arrays(index: JsonIndex, offsets: np.ndarray, elements: np.ndarray) -
 
     strings, nested, objects = has(kinds == STRING), has(kinds == ARRAY), has(kinds == OBJECT)
     plain = has(numbers) | has(bools) | strings
-    return (has(numbers) & strings) | (nested & (plain | objects)) | (objects & plain)
+    return np.asarray((has(numbers) & strings) | (nested & (plain | objects)) | (objects & plain))
 
 
 def _is_mixed(index: JsonIndex, tokens: np.ndarray) -> bool:
