@@ -8,7 +8,7 @@ import pytest
 
 import olapdb
 
-pytestmark = pytest.mark.feature("dictionaries")
+pytestmark = pytest.mark.feature("functions", "dimensions")
 
 
 @pytest.mark.parametrize("seed", range(4))
