@@ -54,7 +54,7 @@ def _cube_root(values: np.ndarray) -> np.ndarray:
     roots = np.cbrt(values)
     wide = roots.astype(np.longdouble)
     mended = (wide - (wide * wide * wide - values) / (3 * wide * wide)).astype(np.float64)
-    return np.where(np.isfinite(mended) & (roots != 0), mended, roots)
+    return np.asarray(np.where(np.isfinite(mended) & (roots != 0), mended, roots))
 
 
 _TENS = np.array([float(f"1e{exponent}") for exponent in range(-324, 309)])
