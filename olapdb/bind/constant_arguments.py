@@ -11,7 +11,17 @@ from types import MappingProxyType
 
 from olapdb import errors
 from olapdb.functions.registry import find
-from olapdb.plan.expressions import Call, ColumnRef, Expression, LambdaParameter, walk
+from olapdb.plan.expressions import (
+    Call,
+    Cast,
+    ColumnRef,
+    Constant,
+    Expression,
+    LambdaParameter,
+    ScalarSubquery,
+    walk,
+)
+from olapdb.types import Date, DateTime, Time, plain
 
 _COLUMN_REFUSED: Mapping[tuple[int, ...], str] = MappingProxyType(
     {
@@ -60,6 +70,32 @@ _REFUSALS = (
     (_places_by_name(_COLUMN_REFUSED), errors.IllegalColumn),
     (_places_by_name(_TYPE_REFUSED), errors.IllegalTypeOfArgument),
 )
+
+
+_NO_TIMES = ("moduloLegacy", "moduloOrNull", "positiveModuloOrNull")
+"""Functions that refuse a time as the dividend, which modulo and positiveModulo take."""
+
+
+def is_constant(expression: Expression) -> bool:
+    """Return whether an expression has one value in a statement: constants and calls of functions that do not differ
+    by row, such as now()."""
+    return all(
+        isinstance(e, Constant | Cast | ScalarSubquery)
+        or (isinstance(e, Call) and e.name != "materialize" and e.function.volatility != "row")
+        for e in walk(expression)
+    )
+
+
+def require_numbers(name: str, arguments: Sequence[Expression]) -> None:
+    """Raise IllegalTypeOfArgument where a function that takes the remainder of numbers alone has a time."""
+    definition = find(name)
+    if definition is None or definition.name not in _NO_TIMES or not arguments:
+        return
+    if isinstance(plain(arguments[0].type), Date | DateTime | Time):
+        raise errors.IllegalTypeOfArgument(
+            f"Function {name} takes numbers, not {arguments[0].type}.",
+            hint="modulo and positiveModulo take dates and times.",
+        )
 
 
 def require_constants(name: str, arguments: Sequence[Expression]) -> None:

@@ -20,6 +20,10 @@ LAYOUTS = {
     "SSD_CACHE": "SSDCache",
     "RANGE_HASHED": "RangeHashed",
     "IP_TRIE": "Trie",
+    "POLYGON": "Polygon",
+    "POLYGON_SIMPLE": "Polygon",
+    "POLYGON_INDEX_EACH": "Polygon",
+    "POLYGON_INDEX_CELL": "Polygon",
 }
 """The layouts, and their names in system.dictionaries. All hold the same rows here."""
 
@@ -48,6 +52,12 @@ class DictionaryDefinition:
     def has_prefixes(self) -> bool:
         """Return whether the key is the text of a network: LAYOUT(IP_TRIE)."""
         return self.statement.layout is not None and self.statement.layout.kind == "IP_TRIE"
+
+    @property
+    def has_polygons(self) -> bool:
+        """Return whether the key is polygons: LAYOUT(POLYGON) and its kin."""
+        layout = self.statement.layout
+        return layout is not None and layout.kind.startswith("POLYGON")
 
     @property
     def columns(self) -> tuple[tuple[sql.DictionaryAttribute, types.DataType], ...]:
@@ -97,3 +107,22 @@ def text_of(value: sql.Expression | None) -> str:
     if isinstance(value, sql.Literal):
         return str(value.value)
     return ".".join(value.parts) if isinstance(value, sql.Identifier) else ""
+
+
+def open_end(data_type: types.DataType, *, highest: bool) -> sql.Expression:
+    """Return the lowest or highest value of a type: NULL as a bound leaves the range open."""
+    match data_type:
+        case types.Integer():
+            number = data_type.maximum if highest else data_type.minimum
+            value: sql.Literal = sql.Literal(number, str(number))
+        case types.Float():
+            value = sql.Literal("inf" if highest else "-inf")
+        case types.Date():
+            value = sql.Literal("2149-06-06" if highest else "1970-01-01")
+        case types.Date32():
+            value = sql.Literal("2299-12-31" if highest else "1900-01-01")
+        case types.DateTime():
+            return sql.Cast(sql.Literal(2**32 - 1 if highest else 0), data_type)
+        case _:
+            value = sql.Literal("2299-12-31 23:59:59" if highest else "1900-01-01 00:00:00")
+    return sql.Cast(value, data_type)

@@ -30,6 +30,8 @@ def key_arguments(
     key = binder.bind(given[0])
     if dictionary.shape.prefixes:
         return _address(binder, key)
+    if dictionary.shape.polygons:
+        return _point(binder, dictionary, key)
     if dictionary.definition.is_simple:
         if constants.is_null(key):
             return None
@@ -63,6 +65,28 @@ def _address(binder: Binder, key: Expression) -> tuple[Expression, ...] | None:
     raise errors.TypeMismatch(
         f"The key of a dictionary of networks is an IPv4 (or UInt32) or IPv6 (or FixedString(16)),"
         f" not {key.type}."
+    )
+
+
+def _point(binder: Binder, dictionary: BoundDictionary, key: Expression) -> tuple[Expression, ...]:
+    """Return the two coordinates of the point to look up among polygons, as Float64.
+
+    Raises TypeMismatch for a key that is no tuple of two values, and what a cast of these raises."""
+    inner = types.plain(key.type)
+    if not isinstance(inner, types.Tuple) or len(inner.elements) != 2:
+        raise errors.TypeMismatch(
+            f"The key of {dictionary.shape.name} is a point, a tuple of two numbers, not {key.type}."
+        )
+    if any(isinstance(types.plain(t), types.Tuple | types.Array) for t in inner.elements):
+        raise errors.TypeMismatch(f"The coordinates of a point are numbers, not {key.type}.")
+    return tuple(
+        accurate(
+            binder,
+            binder.call("tupleElement", (key, constants.unsigned_byte(at))),
+            types.FLOAT64,
+            nullable=False,
+        )
+        for at in (1, 2)
     )
 
 

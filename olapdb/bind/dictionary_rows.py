@@ -63,9 +63,9 @@ def bind_dictionary_rows(queries: QueryBinder, view: View, context: BindContext)
 
 
 def distinct_rows(queries: QueryBinder, view: View, bound: BoundQuery) -> BoundQuery:
-    """Return a dictionary's rows with one row for each key, the greatest; all if it has ranges."""
+    """Return a dictionary's rows with one row for each key, the greatest; all if it has ranges or polygons."""
     definition = definition_of(view)
-    if definition.bounds:
+    if definition.bounds or definition.has_polygons:
         return bound
     count = len(definition.keys)
     order = tuple(
@@ -100,6 +100,7 @@ def bound_dictionary(binder: Binder, view: View) -> BoundDictionary:
         None if parent is None else default_of(parent, binder).value.as_py(),
         depends,
         definition.has_prefixes,
+        definition.has_polygons,
     )
     number = ScalarSubquery(types.UINT8, node).number
     made = BoundDictionary(definition, node, shape, number)

@@ -117,6 +117,8 @@ def bind_lambda_function(binder: Binder, node: sql.Function, argument: sql.Lambd
     parameter_types = definition.parameters(definition.name, plains)
     if len(set(argument.arguments)) < len(argument.arguments):
         raise errors.BadArguments("The arguments of a lambda need different names.")
+    if binder.context.refuses_columns:
+        _refuse_own_names(argument)
     unpacked = _names_elements(argument, parameter_types)
     as_pair = of_maps and len(argument.arguments) == 1 and len(parameter_types) == 2
     names = ("",) if unpacked else ("k", "v") if as_pair else argument.arguments
@@ -150,6 +152,16 @@ def bind_lambda_function(binder: Binder, node: sql.Function, argument: sql.Lambd
     call = definition.resolve(definition.name, body.type, types)
     bound = LambdaFunction(call.type, definition.name, parameters, body, arguments, call)
     return constants.fold_lambda(bound, binder.environment)
+
+
+def _refuse_own_names(argument: sql.Lambda) -> None:
+    """Raise BadArguments for an alias in the lambda's body that is the name of one of its arguments."""
+    for name in aliases_of_lambda(argument):
+        if name in argument.arguments:
+            raise errors.BadArguments(
+                f"The alias {name} inside of a lambda has the name of the lambda's argument.",
+                hint="Give one of them another name.",
+            )
 
 
 def _no_lambda_function(name: str, count: int) -> errors.Error:

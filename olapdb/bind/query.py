@@ -223,6 +223,9 @@ def _compared_types(branches: Sequence[BoundQuery], types: Sequence[DataType]) -
 _OF_THE_RESULT = frozenset({"max_result_rows", "max_result_bytes", "result_overflow_mode"})
 """Limits of what a statement returns, which a subquery does not: there they say nothing."""
 
+_OF_THREADS = frozenset({"max_threads", "max_block_size"})
+"""Settings of how a statement is computed, which change no answer: a subquery is computed as its statement is."""
+
 _OF_ROWS = frozenset({"limit", "offset"})
 """The settings that cut the rows of the query which names them, and of none inside it."""
 
@@ -251,7 +254,7 @@ def _with_settings(query: sql.Query, context: BindContext) -> BindContext:
     Settings.refuse_engine(changed)
     for setting in query.settings:
         of_statement = (
-            setting.name not in MEANING | _OF_THE_RESULT | _OF_ROWS
+            setting.name not in MEANING | _OF_THE_RESULT | _OF_ROWS | _OF_THREADS
             and not lookup(setting.name).neutral
         )
         if context.depth and of_statement:

@@ -19,6 +19,7 @@ from olapdb.compute.dictionary_tree import Tree
 from olapdb.compute.hash_table import Lookup
 from olapdb.compute.ordering import OrderColumn, sort_indices
 from olapdb.functions.kernels.nested_order import nested_ranks
+from olapdb.functions.numeric.polygons import Polygons
 from olapdb.plan.expressions import DictionaryShape
 from olapdb.types.arrow_values import TRUE, from_numpy, to_numpy
 
@@ -32,9 +33,16 @@ class DictionaryRows:
         self.columns = list(columns)
         self.rows = rows
         self.shape = shape
+        self._polygons: Polygons | None = None
+        self._prefixes: Prefixes | None = None
+        self._ranges: Ranges | None = None
+        if shape.polygons:
+            self._row_of_code = np.arange(rows)
+            depth = _list_depth(self.columns[0].type)
+            self._polygons = Polygons(self.columns[0], depth, self._ranks())
+            return
         keys = self.columns[: shape.keys]
         self._lookup = Lookup(keys, rows, keeps_rows=True, threads=threads)
-        self._ranges: Ranges | None = None
         self._row_of_code = np.zeros(0, np.int64)
         if shape.ranged:
             bounds = (self.columns[shape.keys], self.columns[shape.keys + 1])
@@ -42,7 +50,6 @@ class DictionaryRows:
             self._ranges = Ranges(codes, self._lookup.count, bounds, self._ranks(), shape.latest)
         else:
             self._row_of_code = self._greatest_rows()
-        self._prefixes: Prefixes | None = None
         if shape.prefixes:
             networks = self.columns[0].take(from_numpy(self._row_of_code))
             self._prefixes = Prefixes(networks, self._row_of_code)
@@ -50,6 +57,8 @@ class DictionaryRows:
     @property
     def nbytes(self) -> int:
         """Return the bytes of the columns and of the index in memory."""
+        if self._polygons is not None:
+            return sum(int(column.nbytes) for column in self.columns) + self._polygons.nbytes
         index_bytes = self._lookup.nbytes + self._row_of_code.nbytes
         index_bytes += self._prefixes.nbytes if self._prefixes is not None else 0
         ranges_bytes = self._ranges.nbytes if self._ranges is not None else 0
@@ -59,7 +68,9 @@ class DictionaryRows:
         """Return the position of the row for each key, -1 where there is none; int64.
 
         `arguments` are the key's columns and, for a dictionary with a range, the value in it; for
-        one of networks an address."""
+        one of networks an address, for one of polygons the two coordinates of a point."""
+        if self._polygons is not None:
+            return self._polygons.find(to_numpy(arguments[0]), to_numpy(arguments[1]))
         if self._prefixes is not None:
             return self._prefixes.find(arguments[0])
         codes = self._lookup.find(arguments[: self.shape.keys], rows)
@@ -141,3 +152,8 @@ class DictionaryRows:
         ranks = np.empty(self.rows, np.int64)
         ranks[to_numpy(sort_indices(columns, self.rows))] = np.arange(self.rows)
         return ranks
+
+
+def _list_depth(arrow: pa.DataType) -> int:
+    """Return how many lists enclose the values of a type."""
+    return 1 + _list_depth(arrow.value_type) if pa.types.is_list(arrow) else 0

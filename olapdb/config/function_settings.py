@@ -6,6 +6,35 @@ from olapdb.config.definition import SettingDefinition
 
 FUNCTION_DEFINITIONS = (
     SettingDefinition(
+        "allow_custom_error_code_in_throwif",
+        False,
+        "The third argument of throwIf is the code of its error.",
+    ),
+    SettingDefinition(
+        "regexp_max_matches_per_row",
+        1000,
+        "More matches of extractAllGroupsHorizontal in a row are an error.",
+        minimum=0,
+    ),
+    SettingDefinition(
+        "function_date_trunc_return_type_behavior",
+        0,
+        "1: dateTrunc of a Date32 or DateTime64 is a Date or a DateTime, as of a Date or DateTime.",
+        only=(0, 1),
+    ),
+    SettingDefinition("h3togeo_lon_lat_result_order", False, "h3ToGeo is (longitude, latitude)."),
+    SettingDefinition(
+        "geotoh3_argument_order",
+        "lat_lon",
+        "The order of the degrees that geoToH3 takes: lat_lon or lon_lat.",
+        only=("lat_lon", "lon_lat"),
+    ),
+    SettingDefinition(
+        "validate_polygons",
+        True,
+        "pointInPolygon refuses a constant polygon that crosses itself or is no area.",
+    ),
+    SettingDefinition(
         "formatdatetime_e_with_space_padding", False, "%e of formatDateTime is two characters wide."
     ),
     SettingDefinition(

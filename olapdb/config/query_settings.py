@@ -134,6 +134,11 @@ QUERY_DEFINITIONS = (
         "additional_result_filter", "", "A condition of the query's result, over its columns."
     ),
     SettingDefinition(
+        "explain_syntax_single_record",
+        True,
+        "EXPLAIN SYNTAX returns one row; 0: a row for each line.",
+    ),
+    SettingDefinition(
         "enable_named_columns_in_function_tuple",
         False,
         "tuple(a, b) has the names of its arguments, if each has one of its own.",

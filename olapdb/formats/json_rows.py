@@ -113,6 +113,18 @@ class ProgressRowsWriter(EachRowWriter):
         return "".join(f"{line}\n" for line in lines).encode()
 
 
+class CompactProgressWriter(ProgressRowsWriter):
+    """A writer of JSONCompactEachRowWithProgress: JSONEachRowWithProgress with an array for each row."""
+
+    def objects(self, batch: pa.RecordBatch) -> pa.Array:
+        """Return each row's JSON array as text."""
+        texts = [
+            self._values(column, data_type, self._style)
+            for column, data_type in zip(batch.columns, self.header.types, strict=True)
+        ]
+        return joined_rows(texts, ", ", "[", "]")
+
+
 class CompactRowsWriter(Writer):
     """A writer of JSONCompactEachRow: an array a line. `head_lines`: 1 for names, 2 for types too."""
 
@@ -180,6 +192,16 @@ FORMATS = (
         "JSONStringsEachRowWithProgress",
         "JSONStringsEachRow with lines that say what was read.",
         partial(ProgressRowsWriter, values=string_texts),
+    ),
+    Format(
+        "JSONCompactEachRowWithProgress",
+        "JSONCompactEachRow with lines that say what was read.",
+        CompactProgressWriter,
+    ),
+    Format(
+        "JSONCompactStringsEachRowWithProgress",
+        "JSONCompactStringsEachRow with lines that say what was read.",
+        partial(CompactProgressWriter, values=string_texts),
     ),
     _compact("JSONCompactEachRow", json_texts, 0, "A JSON array a line."),
     _compact(

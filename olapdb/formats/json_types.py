@@ -38,17 +38,68 @@ def type_of_tokens(index: JsonIndex, tokens: np.ndarray, guess: Guess) -> types.
         data_type = type_of_texts(texts, numbers=guess.numbers, guess=guess)
         return types.STRING if data_type == types.BOOL else data_type
     if len(arrays):
-        offsets, elements = paths.members_of(index, arrays)
-        if not guess.mixed_arrays and _is_mixed(index, elements):
-            return _places_type(index, offsets, elements, guess)
-        inner = type_of_tokens(index, elements, guess) or types.STRING
-        return types.Array(types.make_nullable(inner))
+        return _array_type(index, arrays, guess)
     if not len(objects):
         return None
     if guess.named_tuples or guess.object_texts:
         return _tuple_type(index, objects, guess) if guess.named_tuples else types.STRING
     members = type_of_tokens(index, paths.members_of(index, objects)[1], guess) or types.STRING
     return types.Map(types.STRING, types.make_nullable(members))
+
+
+def _array_type(index: JsonIndex, arrays: np.ndarray, guess: Guess) -> types.DataType:
+    """Return the type of arrays, one a row: Array(Dynamic) if the elements of each have no type in common, of
+    Strings if those of some have one."""
+    offsets, elements = paths.members_of(index, arrays)
+    if not guess.mixed_arrays and _is_mixed(index, elements):
+        return _places_type(index, offsets, elements, guess)
+    mixed = _mixed_arrays(index, offsets, elements)
+    if guess.mixed_arrays and mixed.any():
+        is_dynamic = bool(mixed[np.diff(offsets) > 0].all())
+        return types.Array(types.Dynamic() if is_dynamic else types.make_nullable(types.STRING))
+    nested = elements[index.kind_of(elements) == ARRAY]
+    if guess.mixed_arrays and len(nested):
+        inner = _nested_type(index, nested, guess)
+        if inner is not None:
+            return types.Array(inner)
+        if len(arrays) == 1:
+            return types.Array(types.Dynamic())
+    return types.Array(types.make_nullable(type_of_tokens(index, elements, guess) or types.STRING))
+
+
+def _nested_type(index: JsonIndex, arrays: np.ndarray, guess: Guess) -> types.DataType | None:
+    """Return the type of arrays that are the elements of arrays: Array(Dynamic) if the elements of one have no type
+    in common; None if the arrays have none."""
+    offsets, elements = paths.members_of(index, arrays)
+    if _mixed_arrays(index, offsets, elements).any():
+        return types.Array(types.Dynamic())
+    together = np.array([0, len(elements)])
+    if len(elements) and _mixed_arrays(index, together, elements).any():
+        return None
+    nested = elements[index.kind_of(elements) == ARRAY]
+    if len(nested):
+        inner = _nested_type(index, nested, guess)
+        return None if inner is None else types.Array(inner)
+    return types.Array(types.make_nullable(type_of_tokens(index, elements, guess) or types.STRING))
+
+
+def _mixed_arrays(index: JsonIndex, offsets: np.ndarray, elements: np.ndarray) -> np.ndarray:
+    """Return for each array whether its elements have no type in common: numbers beside strings, and arrays or
+    objects beside anything else. Bools are texts beside strings, and numbers beside numbers."""
+    kinds = index.kind_of(elements)
+    first = index.data[index.start[elements]]
+    words = kinds == SCALAR
+    bools = words & np.isin(first, list(b"tf"))
+    numbers = words & ~bools & (first != ord("n"))
+    owners = columns.parents_of(offsets)
+
+    def has(marks: np.ndarray) -> np.ndarray:
+        """Return for each array whether one of its elements is marked."""
+        return np.bincount(owners[marks], minlength=len(offsets) - 1) > 0
+
+    strings, nested, objects = has(kinds == STRING), has(kinds == ARRAY), has(kinds == OBJECT)
+    plain = has(numbers) | has(bools) | strings
+    return np.asarray((has(numbers) & strings) | (nested & (plain | objects)) | (objects & plain))
 
 
 def _is_mixed(index: JsonIndex, tokens: np.ndarray) -> bool:

@@ -60,9 +60,11 @@ _REFUSES_NULL = frozenset(
     [
         *("toLowCardinality", "has", "indexOf", "countEqual", "indexOfAssumeSorted"),
         *("arrayReduce", "arrayReduceInRanges", "now"),
+        *("if", "multiIf", "and", "or", "tupleElement", "arrayPushBack", "arrayPushFront"),
+        *("arraySlice", "arrayResize", "mapContains", "mapContainsKey", "transform"),
     ]
 )
-"""Functions that refuse a bare NULL; others answer it with NULL."""
+"""Functions that refuse a bare NULL beside an argument of a wrong type; others answer it with NULL."""
 _REFUSES_NULL_AT_FIRST = frozenset(
     [
         *("arrayResize", "arrayRemove", "arrayWithConstant", "flattenTuple", "dateTrunc"),

@@ -102,6 +102,12 @@ def _read_by() -> Mapping[str, tuple[str, ...]]:
             ),
         ),
         (("function_range_max_elements_in_block",), ("range",)),
+        (("allow_custom_error_code_in_throwif",), ("throwif",)),
+        (("regexp_max_matches_per_row",), ("extractallgroupshorizontal",)),
+        (("function_date_trunc_return_type_behavior",), ("datetrunc", "date_trunc")),
+        (("h3togeo_lon_lat_result_order",), ("h3togeo",)),
+        (("geotoh3_argument_order",), ("geotoh3",)),
+        (("validate_polygons",), ("pointinpolygon",)),
         (
             ("extract_key_value_pairs_max_pairs_per_row",),
             ("extractkeyvaluepairs", "extractkeyvaluepairswithescaping"),

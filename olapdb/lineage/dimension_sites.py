@@ -165,11 +165,11 @@ def _dictionary_site(
 ) -> JoinSite | None:
     """Return the site of a lookup in a dictionary: a row meets the dictionary's rows of its key.
 
-    Returns None for a walk along a hierarchy and for a lookup in networks, which meet rows of other
-    keys too."""
+    Returns None for a walk along a hierarchy and for a lookup in networks or polygons, which meet
+    rows of other keys too."""
     is_known = (
         call.kind in ("get", "has")
-        and not call.shape.prefixes
+        and not (call.shape.prefixes or call.shape.polygons)
         and isinstance(node, nodes.Filter | nodes.Project | nodes.Aggregate | nodes.Scan)
     )
     is_known = is_known and all(_is_row_wise(child) for child in node.children())

@@ -178,7 +178,8 @@ class DictionaryShape:
     `latest`: of several ranges that hold a value the last one counts, else the first. `parent` is
     the position of the parent's key, -1 without hierarchy; at the parent `root` a hierarchy ends.
     `depends` are (id, revision) of all objects that the plan was bound from. `prefixes`: the key is
-    the text of a network, and an address is looked up in the longest that holds it."""
+    the text of a network, and an address is looked up in the longest that holds it. `polygons`: the key is polygons,
+    and a point, two Float64, is looked up in the smallest that contains it."""
 
     name: str
     keys: int
@@ -188,6 +189,7 @@ class DictionaryShape:
     root: object
     depends: tuple[tuple[str, int], ...]
     prefixes: bool = False
+    polygons: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from olapdb import types
-from olapdb.bind.dictionary_definition import DictionaryDefinition, text_of
+from olapdb.bind.dictionary_definition import DictionaryDefinition, open_end, text_of
 from olapdb.model.schema import View
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
@@ -52,7 +52,7 @@ def _current_source(
             if written != query.where:
                 changed["WHERE"] = nodes.Literal(to_sql(query.where))
         computed = {column.name: item for (column, _), item in _pairs(definition, query)}
-        attributes = tuple(_current_attribute(a, computed[a.name]) for a in attributes)
+        attributes = tuple(_current_attribute(a, computed[a.name], definition) for a in attributes)
     elif isinstance(query.source, nodes.SubqueryRelation) and query.source.column_aliases:
         changed["QUERY"] = nodes.Literal(to_sql(query.source.query))
     else:
@@ -79,15 +79,19 @@ def _without_table(source: nodes.DictionaryClause) -> tuple[tuple[str, nodes.Exp
 
 
 def _current_attribute(
-    attribute: nodes.DictionaryAttribute, item: nodes.Expression
+    attribute: nodes.DictionaryAttribute, item: nodes.Expression, definition: DictionaryDefinition
 ) -> nodes.DictionaryAttribute:
     """Return the attribute with the expression that gives it now, None for a column of its name."""
     if not isinstance(item, nodes.Alias):
         return replace(attribute, expression=None)
     value = item.expression
-    is_open = isinstance(value, nodes.Function) and value.name == "ifNull"
-    if is_open and types.is_nullable(attribute.type):
-        assert isinstance(value, nodes.Function)
-        value = value.arguments[0]
+    if isinstance(value, nodes.Function) and value.name == "ifNull":
+        ends = [
+            to_sql(open_end(types.plain(bound.type), highest=at > 0))
+            for at, bound in enumerate(definition.bounds)
+            if bound.name == attribute.name
+        ]
+        if to_sql(value.arguments[1]) in ends:  # what leaves the range open at NULL
+            value = value.arguments[0]
     named = isinstance(value, nodes.Identifier) and value.parts == (attribute.name,)
     return replace(attribute, expression=None if named else value)

@@ -188,3 +188,67 @@ def test_blanks_around_values_of_csv(
         settings = f"SETTINGS input_format_csv_trim_whitespaces = {trims}"
         sql = f"SELECT * FROM format({source}) {settings}"
         assert _answer(connection, sql) == _expected(oracle, sql), sql
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        "(1.5, 2)::Point AS g, 'a' AS name, [1, 2] AS arr, map('a', 1) AS m, NULL AS z, nan AS f",
+        "(number, 2)::Point AS g, number AS id, number AS geometry",
+        "(1, 1)::Point AS g, NULL AS id",
+        "(1, 1)::Point AS g, 'x' AS id, tuple(1 AS p, 'y' AS q) AS t",
+        "(1, 1)::Point AS g, [1] AS id",
+        "[(0, 0), (1, 1)]::LineString AS g",
+        "[(0, 0), (1, 1), (1, 0), (0, 0)]::Ring AS g",
+        "[[(0, 0), (1, 1), (1, 0), (0, 0)]]::Polygon AS g",
+        "[[[(0, 0), (1, 1), (1, 0), (0, 0)]]]::MultiPolygon AS g",
+        "[[(0, 0), (1, 1), (1, 0)]]::MultiLineString AS g",
+        "[(0, 0), (1, 1)]::MultiPoint AS g",
+        "[]::MultiPoint AS g",
+        "[(0, 0)]::LineString AS g",
+        "[(0, 0), (1, 1), (0, 0)]::Ring AS g",
+        "[(0, 0), (1, 1), (1, 0), (0, 1)]::Ring AS g",
+        "[]::Polygon AS g",
+        "(nan, 1)::Point AS g",
+        "(1, 1)::Point AS g, (1, 1)::Point AS h",
+        "1.5 AS a, (1, 2) AS b",
+        "arrayJoin([(1, 1)::Point::Geometry, [(0, 0), (1, 1)]::LineString::Geometry, NULL]) AS g",
+    ],
+)
+def test_geojson(columns: str, oracle: Oracle, connection: olapdb.Connection) -> None:
+    """Rows become Features; shapes that GeoJSON does not have are refused."""
+    for rows in (2, 0):
+        sql = f"SELECT {columns} FROM numbers({rows}) FORMAT GeoJSON"
+        assert _answer(connection, sql) == _expected(oracle, sql), sql
+
+
+def test_geojson_has_numbers_as_the_settings_say(
+    oracle: Oracle, connection: olapdb.Connection
+) -> None:
+    sql = (
+        "SELECT (1, 1)::Point AS g, toUInt64(5) AS id, nan AS x, toUInt64(7) AS y FORMAT GeoJSON"
+        " SETTINGS output_format_json_quote_64bit_integers = 1, output_format_json_quote_denormals = 1"
+    )
+    assert _answer(connection, sql) == _expected(oracle, sql)
+
+
+@pytest.mark.parametrize(
+    "output_format", ["JSONCompactEachRowWithProgress", "JSONCompactStringsEachRowWithProgress"]
+)
+def test_compact_rows_with_progress(
+    output_format: str, oracle: Oracle, connection: olapdb.Connection
+) -> None:
+    for query in (
+        "SELECT 1 AS n, 'a' AS s, [1, 2] AS l",
+        "SELECT n, count() AS c FROM values('n UInt8', 1, 1, 2) GROUP BY n WITH TOTALS ORDER BY n",
+    ):
+        sql = f"{query} FORMAT {output_format}"
+        assert _without_progress(_answer(connection, sql)) == _without_progress(
+            _expected(oracle, sql)
+        )
+
+
+def _without_progress(text: bytes | str) -> list[bytes]:
+    """Return the lines of a text but those that say what was read, and how long it took."""
+    assert isinstance(text, bytes)
+    return [line for line in text.splitlines() if b'"progress"' not in line]

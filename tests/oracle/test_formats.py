@@ -51,6 +51,7 @@ _QUERIES = {
     "two lines": "SELECT 'a\nbbb\nc' AS y, 'aa' AS m, 1 AS q",
 }
 _FORMATS = [
+    "ODBCDriver2",
     "TabSeparated",
     "TSVRaw",
     "TSVWithNames",

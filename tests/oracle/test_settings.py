@@ -68,7 +68,7 @@ def test_what_clients_send_is_accepted_and_what_would_be_ignored_is_refused() ->
             "SELECT 1 SETTINGS log_comment = 'daily', join_algorithm = 'grace_hash',"
             " max_query_size = 1000000, max_result_bytes = 0, read_overflow_mode = 'throw'"
         )
-        for setting in ("validate_polygons = 0", "mutations_execute_subqueries_on_initiator = 1"):
+        for setting in ("join_any_take_last_row = 1", "insert_allow_materialized_columns = 1"):
             with pytest.raises(NotSupportedError, match=setting.split()[0]):
                 connection.execute(f"SELECT 1 SETTINGS {setting}")
         with pytest.raises(olapdb.Error, match="Unknown setting"):

@@ -251,18 +251,19 @@ _TRUNCATIONS: dict[str, Days] = {
 _CLOCK_STEPS = {"day": DAY, "hour": 3600, "minute": 60, "second": 1}
 
 
-def _date_trunc(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+def _date_trunc(name: str, arguments: Sequence[Argument], keeps_wide: bool = True) -> ScalarCall:
     """Resolve dateTrunc(unit, t[, zone]); the unit is a constant from "second" to "year".
 
     Year to week give a Date, or a Date32 for a Date32 or DateTime64. Day to second give a DateTime,
-    or a DateTime64(0). Raises BadArguments for another unit.
+    or a DateTime64(0). Without `keeps_wide` there is neither Date32 nor DateTime64. Raises BadArguments for another
+    unit.
     """
     unit = scalar.constant_text(name, arguments, 0, "the unit").lower()
     source = plain(arguments[1].type)
     scalar.require(name, [source], DATES, "a Date or DateTime")
     zone = scalar.constant_zone(name, arguments, 2) if len(arguments) > 2 else None
     if unit in _TRUNCATIONS:
-        wide = isinstance(source, Date32 | DateTime64)
+        wide = keeps_wide and isinstance(source, Date32 | DateTime64)
         result: DataType = DATE32 if wide else DATE
         move = _TRUNCATIONS[unit]
 
@@ -284,7 +285,8 @@ def _date_trunc(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     if unit != "day":
         scalar.require(name, [source], CLOCKS, f"a DateTime to truncate to the {unit}")
     own = zone or own_zone(source)
-    result = DateTime64(0, own) if isinstance(source, DateTime64 | Date32) else DateTime(own)
+    wide = keeps_wide and isinstance(source, DateTime64 | Date32)
+    result = DateTime64(0, own) if wide else DateTime(own)
 
     def to_clock(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         """Round down to a day, hour, minute or second."""
@@ -356,7 +358,10 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
         )
         for unit, digits in _FRACTIONS.items()
     ),
-    scalar.custom(
-        "dateTrunc", _date_trunc, count=(2, 3), aliases=("date_trunc",), insensitive=True
+    replace(
+        scalar.custom(
+            "dateTrunc", _date_trunc, count=(2, 3), aliases=("date_trunc",), insensitive=True
+        ),
+        by_settings=lambda changed: partial(_date_trunc, keeps_wide=False),
     ),
 )

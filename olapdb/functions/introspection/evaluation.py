@@ -4,12 +4,19 @@ initializeAggregation."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.errors import BadArguments, ThrowIfNonZero
+from olapdb.errors import (
+    BadArguments,
+    Error,
+    IllegalTypeOfArgument,
+    NumberOfArgumentsDoesntMatch,
+    ThrowIfNonZero,
+)
 from olapdb.functions.aggregates.registry import parse_parameter, resolve_aggregate
 from olapdb.functions.arrays.array_reduce import aggregate_of_text
 from olapdb.functions.base import Argument, Column, Environment, Groups, ScalarCall
@@ -17,6 +24,9 @@ from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.supertypes import low_cardinality_result
 from olapdb.functions.scalar import ScalarDefinition, custom, illegal, require, with_count_errors
 from olapdb.types import (
+    INT8,
+    INT16,
+    INT32,
     STRING,
     UINT8,
     AggregateFunction,
@@ -40,6 +50,11 @@ def _type_name(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 def _throw_if(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Resolve throwIf(condition[, message]): 0, NULL for a NULL, or ThrowIfNonZero if a row's condition is not 0."""
+    if len(arguments) > 2:
+        raise NumberOfArgumentsDoesntMatch(
+            f"The third argument of {name} needs the setting allow_custom_error_code_in_throwif.",
+            hint="SET allow_custom_error_code_in_throwif = 1.",
+        )
     require(name, [plain(arguments[0].type)], (Integer, Float, Boolean), "a number")
     require(name, [plain(a.type) for a in arguments[1:]], (String, FixedString), "a text")
     constant = (
@@ -67,6 +82,43 @@ def _throw_if(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
     # "row" keeps the optimizer from folding the call away
     return ScalarCall(name, result, kernel, "row")
+
+
+def _error_of_code(code: int) -> type[Error]:
+    """Return the class of the errors with ClickHouse's code; one of that code without a name if there is none."""
+    classes: list[type[Error]] = [Error]
+    for known in classes:
+        if known.code == code and known is not Error:
+            return known
+        classes.extend(known.__subclasses__())
+
+    class OfCode(ThrowIfNonZero, name="UNKNOWN", code=code):
+        """A row for which throwIf received a non-zero value, with a code that throwIf was given."""
+
+    return OfCode
+
+
+def _throw_if_with_code(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve throwIf(condition, message, code) under allow_custom_error_code_in_throwif: the error has the code, a
+    constant Int8, Int16 or Int32. Raises IllegalTypeOfArgument for another code."""
+    if len(arguments) < 3:
+        return _throw_if(name, arguments)
+    kind, code = arguments[2].type, arguments[2].constant
+    if kind not in (INT8, INT16, INT32) or code is None:
+        raise IllegalTypeOfArgument(
+            f"The code of {name} is a constant Int8, Int16 or Int32, not {kind}."
+        )
+    call = _throw_if(name, arguments[:2])
+    error = _error_of_code(code.as_py())
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Do as throwIf does, but raise the error of the code."""
+        try:
+            return call.kernel(values[:2], rows, environment)
+        except ThrowIfNonZero as failed:
+            raise error(failed.message) from None
+
+    return replace(call, kernel=kernel)
 
 
 def _ignore(name: str, arguments: Sequence[Argument]) -> ScalarCall:
@@ -124,7 +176,11 @@ def _initialize(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 DEFINITIONS: tuple[ScalarDefinition, ...] = (
     custom("toTypeName", _type_name),
-    custom("throwIf", _throw_if, count=(1, 2)),
+    replace(
+        custom("throwIf", _throw_if, count=(1, 2)),
+        maximum=3,
+        by_settings=lambda changed: _throw_if_with_code,
+    ),
     custom("ignore", _ignore, count=(0, None)),
     custom("identity", _identity),
     custom("materialize", _materialize),

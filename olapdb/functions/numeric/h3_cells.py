@@ -5,10 +5,11 @@ The package h3, which holds Uber's own library, computes them; it is an optional
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 
 import pyarrow as pa
 
@@ -301,9 +302,45 @@ def _coarsest(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     return ScalarCall(name, _CELLS, lambda values, rows, environment: cells)
 
 
+def _cell_of_longitude(longitude: float, latitude: float, resolution: int) -> int:
+    """Return the cell in which a point in degrees lies; see geotoh3_argument_order."""
+    return _cell_at(latitude, longitude, resolution)
+
+
+def _longitude_first(cell: int) -> tuple[float, float]:
+    """Return the middle of a cell as longitude and latitude; see h3togeo_lon_lat_result_order."""
+    latitude, longitude = _library().cell_to_latlng(_checked_cell(cell))
+    return longitude, latitude
+
+
+_OTHER_ORDER: Mapping[str, scalar.ScalarDefinition] = MappingProxyType(
+    {
+        name: define_by_value(name, _takes(result, *wanted), function, count=len(wanted))
+        for name, result, wanted, function in (
+            ("geoToH3", UINT64, (FLOAT64, FLOAT64, UINT8), _cell_of_longitude),
+            (
+                "h3ToGeo",
+                Tuple((FLOAT64, FLOAT64), ("longitude", "latitude")),
+                (UINT64,),
+                _longitude_first,
+            ),
+        )
+    }
+)
+"""The functions that settings give the other order of degrees."""
+
+
+def _ordered(definition: scalar.ScalarDefinition) -> scalar.ScalarDefinition:
+    """Return the definition with the other order of degrees under its setting."""
+    other = _OTHER_ORDER.get(definition.name)
+    if other is None:
+        return definition
+    return replace(definition, by_settings=lambda changed: other.resolver)
+
+
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     *(
-        define_by_value(name, _takes(result, *wanted), function, count=len(wanted))
+        _ordered(define_by_value(name, _takes(result, *wanted), function, count=len(wanted)))
         for name, result, wanted, function in _FUNCTIONS
     ),
     scalar.custom("h3GetRes0Indexes", _coarsest, count=0),

@@ -5,13 +5,19 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
-from olapdb.errors import BadArguments, IndexOfPositionalArgument, NumberOfArgumentsDoesntMatch
+from olapdb.errors import (
+    BadArguments,
+    IndexOfPositionalArgument,
+    NumberOfArgumentsDoesntMatch,
+    TooLargeArray,
+)
 from olapdb.functions import scalar
-from olapdb.functions.base import Argument
+from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.kernels import columns, slices
 from olapdb.functions.kernels.by_value import (
     bytes_of_text,
@@ -324,6 +330,39 @@ def _on_characters(function: Callable[..., object]) -> Callable[..., bytes]:
 
 
 _NESTED = Array(_TEXTS)
+_MATCHES_MAX = "regexp_max_matches_per_row"
+_ACROSS = scalar.define(
+    "extractAllGroupsHorizontal",
+    text_rule(_NESTED, 2),
+    _with_all_groups(_lists_of_groups, _groups_across),
+    count=2,
+)
+
+
+def _across_by_settings(changed: frozenset[str]) -> scalar.Resolver:
+    """Return the resolver of extractAllGroupsHorizontal that bounds the matches of a row by the changed setting."""
+    most = int(Environment(changed=changed).setting(_MATCHES_MAX, "1000"))
+
+    def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        """Resolve the call; its kernel raises TooLargeArray for a row of more matches."""
+        call = _ACROSS.resolver(name, arguments)
+
+        def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+            """Find the matches, and count those of each row's first group."""
+            result = call.kernel(values, rows, environment)
+            _, groups = columns.elements_of(columns.single(result))
+            counts = np.diff(columns.elements_of(groups)[0])
+            if len(counts) and counts.max() > most:
+                raise TooLargeArray(
+                    f"A row of {name} has more than {most} matches.",
+                    hint=f"SET {_MATCHES_MAX} to a larger number.",
+                )
+            return result
+
+        return replace(call, kernel=kernel)
+
+    return resolve
+
 
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     scalar.define("ngrams", text_rule(_TEXTS), _ngrams, count=2),
@@ -337,12 +376,7 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
         count=2,
         aliases=("extractAllGroups",),
     ),
-    scalar.define(
-        "extractAllGroupsHorizontal",
-        text_rule(_NESTED, 2),
-        _with_all_groups(_lists_of_groups, _groups_across),
-        count=2,
-    ),
+    replace(_ACROSS, by_settings=_across_by_settings),
     define_by_value("extractGroups", text_rule(_TEXTS, 2), _first_groups, count=2),
     define_by_value(
         "regexpExtract",

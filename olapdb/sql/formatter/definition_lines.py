@@ -199,4 +199,7 @@ def _create_materialized_view(node: nodes.CreateMaterializedView) -> str:
 def _create_dictionary(node: nodes.CreateDictionary) -> str:
     """Return the lines of CREATE DICTIONARY."""
     head, attributes, clauses = dictionaries.format_parts(node)
+    for at, attribute in enumerate(node.attributes):  # tuples of a key of polygons
+        lines = indented_name(attribute.type, unnamed=True)
+        attributes[at] = attributes[at].replace(attribute.type.name, lines, 1)
     return "\n".join([head, bracketed(",\n".join(attributes)), *clauses])

@@ -59,7 +59,8 @@ def parse_describe(cursor: TokenCursor) -> nodes.Describe:
         query = queries.parse_query(cursor)
     elif call_follows(cursor):
         source = relations.parse_relation(cursor)
-        if not isinstance(source, nodes.TableFunction | nodes.SubqueryRelation):
+        kinds = nodes.TableFunction | nodes.SubqueryRelation | nodes.TableReference
+        if not isinstance(source, kinds):
             raise cursor.expected("one table, table function or query")
         query = nodes.Select((nodes.Star(),), source=source, position=position)
     else:

@@ -203,6 +203,8 @@ def _parse_options(cursor: TokenCursor) -> _ColumnOptions:
             cursor.expect(")")
         elif cursor.take("PRIMARY", "KEY"):
             options.is_primary = True
+        elif cursor.take("COLLATE"):  # as MySQL writes it; texts are compared by their bytes
+            cursor.identifier("the name of a collation")
         else:
             _refuse_column_clause(cursor)
             break
@@ -234,9 +236,11 @@ def _parse_nested(cursor: TokenCursor) -> tuple[tuple[str, DataType], ...]:
     cursor.skip(2)
     if cursor.key == ")":
         raise EmptyDataPassed("A Nested has at least one column.", position=cursor.position())
-    elements = cursor.comma_separated(_parse_nested_element)
+    elements = [_parse_nested_element(cursor)]
+    while cursor.take(",") and cursor.key != ")":  # a comma may stand behind the last column
+        elements.append(_parse_nested_element(cursor))
     cursor.expect(")")
-    return elements
+    return tuple(elements)
 
 
 def _parse_nested_element(cursor: TokenCursor) -> tuple[str, DataType]:
@@ -246,15 +250,13 @@ def _parse_nested_element(cursor: TokenCursor) -> tuple[str, DataType]:
 
 
 def _refuse_column_clause(cursor: TokenCursor) -> None:
-    """Raise NotSupportedError if a clause that ClickHouse has for columns is next."""
+    """Raise SyntaxError if AUTO_INCREMENT is next."""
     if cursor.key == "AUTO_INCREMENT":
         raise SyntaxError(
             "AUTO_INCREMENT is not supported.",
             hint="Leave it out: DEFAULT generateSerialID('name') numbers rows.",
             position=cursor.position(),
         )
-    if cursor.key == "COLLATE":
-        raise cursor.refused("COLLATE of a column", "Leave it out.")
 
 
 # --- indexes, constraints, projections

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -211,7 +212,7 @@ def _parse_values(cursor: TokenCursor) -> nodes.SubqueryRelation:
     return _aliased(cursor, query, position)
 
 
-def _parse_table_function(cursor: TokenCursor) -> nodes.TableFunction | nodes.SubqueryRelation:
+def _parse_table_function(cursor: TokenCursor) -> nodes.Relation:
     """Parse `values('a UInt8', 1)`, `a_view(p = 1)`; `view(SELECT 1)` is a subquery, and so is
     `viewIfPermitted(SELECT 1 ELSE f(…))`."""
     if cursor.key == "VIEW":
@@ -222,7 +223,44 @@ def _parse_table_function(cursor: TokenCursor) -> nodes.TableFunction | nodes.Su
     function = parse_function(cursor)
     alias = _parse_alias(cursor)
     _refuse_final(cursor)
-    return replace(function, alias=alias)
+    local = _local_relation(function)
+    return replace(function if local is None else local, alias=alias)
+
+
+_LOCAL_ADDRESSES = ("localhost", "127.0.0.1")
+
+
+def _local_relation(
+    function: nodes.TableFunction,
+) -> nodes.TableReference | nodes.TableFunction | None:
+    """Return what remote('localhost', …) names: a table of this warehouse, or the table function in it; None for
+    other calls."""
+    if function.name.lower() not in ("remote", "remotesecure") or not function.arguments:
+        return None
+    address, *names = function.arguments
+    if not (isinstance(address, nodes.Literal) and address.value in _LOCAL_ADDRESSES):
+        return None
+    if not names:
+        names = [nodes.Identifier(("system", "one"))]
+    if isinstance(names[0], nodes.Function):
+        called = names[0]
+        return nodes.TableFunction(called.name, called.arguments, position=function.position)
+    parts: list[str] = []
+    for name in names[:2]:
+        if len(parts) < 2:
+            parts += _name_parts(name)
+    if len(parts) != 2:
+        return None
+    return nodes.TableReference(nodes.TableName(parts[1], parts[0], position=function.position))
+
+
+def _name_parts(node: nodes.Expression) -> Sequence[str]:
+    """Return the parts of a table's name, written as it is or as a text; nothing for other expressions."""
+    if isinstance(node, nodes.Identifier):
+        return node.parts
+    if isinstance(node, nodes.Literal) and isinstance(node.value, str):
+        return node.value.split(".")
+    return ()
 
 
 def _parse_permitted(cursor: TokenCursor) -> nodes.SubqueryRelation:

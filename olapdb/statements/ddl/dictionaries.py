@@ -12,6 +12,7 @@ from olapdb.bind.dictionary_definition import (
     LAYOUTS,
     DictionaryDefinition,
     define_dictionary,
+    open_end,
     text_of,
 )
 from olapdb.bind.dictionary_rows import find_dictionary
@@ -32,7 +33,10 @@ from olapdb.statements.ddl.attempts import commit_schema_change, retry_on_confli
 from olapdb.statements.ddl.create import commit_object
 from olapdb.statements.query import select
 
-_OTHER_LAYOUTS = ("REGEXP_TREE", "POLYGON", "POLYGON_SIMPLE", "POLYGON_INDEX_EACH")
+_OTHER_LAYOUTS = ("REGEXP_TREE",)
+_POINTS = types.Array(types.Tuple((types.FLOAT64, types.FLOAT64)))
+_POLYGONS = (_POINTS, types.Array(types.Array(_POINTS)))
+"""The keys of LAYOUT(POLYGON): a ring, or several polygons."""
 _COMPLEX = "COMPLEX_KEY_"
 _LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 _SOURCE_PARAMETERS = frozenset(
@@ -201,7 +205,7 @@ def _check_layout(statement: nodes.CreateDictionary) -> None:
             hint=f"There are {', '.join(LAYOUTS)}, and these with COMPLEX_KEY_.",
             position=statement.layout.position,
         )
-    if kind not in LAYOUTS or written in ("COMPLEX_KEY_FLAT", "COMPLEX_KEY_IP_TRIE"):
+    if kind not in LAYOUTS or (written != kind and kind.startswith(("FLAT", "IP_TRIE", "POLYGON"))):
         raise errors.UnknownElementInConfig(
             f"Unknown layout of dictionaries: {written}.",
             hint=f"There are {', '.join(LAYOUTS)}, and these with COMPLEX_KEY_.",
@@ -235,7 +239,10 @@ def _check_types(definition: DictionaryDefinition) -> None:
     """Raise UnknownType for a column of a type that no dictionary can have. Raise BadArguments for
     a Nullable key, a key of LAYOUT(IP_TRIE) that is not one String, bounds of RANGE that are not of
     one numeric, date or time type, and a HIERARCHICAL attribute that is not UInt64."""
-    for attribute in (*definition.keys, *definition.attributes):
+    if definition.has_polygons:
+        _check_polygons(definition)
+    keys = () if definition.has_polygons else definition.keys
+    for attribute in (*keys, *definition.attributes):
         inner = attribute.type.inner if types.is_nullable(attribute.type) else attribute.type  # type: ignore[attr-defined]
         if not isinstance(inner, _ATTRIBUTES):
             raise errors.UnknownType(
@@ -264,6 +271,18 @@ def _check_types(definition: DictionaryDefinition) -> None:
         raise errors.BadArguments(
             f"The HIERARCHICAL attribute {parent.name} must be UInt64, as the key.",
             position=parent.position,
+        )
+
+
+def _check_polygons(definition: DictionaryDefinition) -> None:
+    """Raise BadArguments unless the key of LAYOUT(POLYGON) is one column of rings or polygons."""
+    first = definition.keys[0]
+    if len(definition.keys) > 1 or first.type not in _POLYGONS:
+        raise errors.BadArguments(
+            "The key of LAYOUT(POLYGON) is one column of type"
+            f" {' or '.join(str(t) for t in _POLYGONS)}, not {first.type}.",
+            hint="Its points are tuples (x, y).",
+            position=first.position,
         )
 
 
@@ -400,30 +419,11 @@ def _columns(definition: DictionaryDefinition, *, by_name: bool) -> Iterator[nod
             value = column.expression
         if definition.has_prefixes and column is definition.keys[0]:
             value = network_text(value)
-        if column.name in open_ends and types.is_nullable(column.type):
-            end = _end(data_type, highest=open_ends[column.name] == "highest")
+        if column.name in open_ends:
+            end = open_end(data_type, highest=open_ends[column.name] == "highest")
             value = nodes.Function("ifNull", (value, end))
         named = isinstance(value, nodes.Identifier) and value.parts == (column.name,)
         yield value if named else nodes.Alias(value, column.name)
-
-
-def _end(data_type: types.DataType, *, highest: bool) -> nodes.Expression:
-    """Return the lowest or highest value of a type: NULL as a bound leaves the range open."""
-    match data_type:
-        case types.Integer():
-            number = data_type.maximum if highest else data_type.minimum
-            value: nodes.Literal = nodes.Literal(number, str(number))
-        case types.Float():
-            value = nodes.Literal("inf" if highest else "-inf")
-        case types.Date():
-            value = nodes.Literal("2149-06-06" if highest else "1970-01-01")
-        case types.Date32():
-            value = nodes.Literal("2299-12-31" if highest else "1900-01-01")
-        case types.DateTime():
-            return nodes.Cast(nodes.Literal(2**32 - 1 if highest else 0), data_type)
-        case _:
-            value = nodes.Literal("2299-12-31 23:59:59" if highest else "1900-01-01 00:00:00")
-    return nodes.Cast(value, data_type)
 
 
 # --- SYSTEM RELOAD

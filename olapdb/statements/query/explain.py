@@ -80,7 +80,8 @@ def explain(statement: nodes.Explain, context: StatementContext) -> Result:
     _check_options(statement, options)
     match statement.kind:
         case "SYNTAX":
-            return _text_result([_syntax(statement.statement, bool(options.get("oneline")))])
+            text = _syntax(statement.statement, bool(options.get("oneline")))
+            return _text_result(_records(text, statement.statement, context))
         case "AST":
             return _text_result(list(tree_lines(syntax_tree(statement.statement))))
         case "PLAN":
@@ -149,6 +150,14 @@ def _syntax(statement: nodes.Node, one_line: bool) -> str:
     if one_line or not isinstance(statement, nodes.CreateTable | nodes.CreateView):
         return to_sql(statement)
     return show_statement(statement)
+
+
+def _records(text: str, statement: nodes.Node, context: StatementContext) -> list[str]:
+    """Return the text of EXPLAIN SYNTAX as rows: one, or the lines without explain_syntax_single_record, which the
+    statement itself may set."""
+    own = statement.settings if isinstance(statement, nodes.Select | nodes.SetOperation) else ()
+    settings = context.settings.with_changes({s.name: s.value for s in own})
+    return [text] if settings.boolean("explain_syntax_single_record") else text.split("\n")
 
 
 def _plan(

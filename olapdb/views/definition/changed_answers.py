@@ -244,7 +244,7 @@ _CHANGED: tuple[tuple[int, Concerns, tuple[str, ...]], ...] = (
     (11, _any, ("extractAllGroupsVertical", "extractAllGroupsHorizontal")),
     (11, _of_types(Date32, DateTime64), ("toStartOfISOYear",)),
     (11, _has_nan, ("equals", "notEquals", "less", "greater", "lessOrEquals", "greaterOrEquals")),
-    (12, _any, ("exp10", "convertCharset", "minSampleSizeContinuous")),
+    (12, _any, ("exp10", "cbrt", "convertCharset", "minSampleSizeContinuous")),
     (12, _rounds_to_fewer_digits, ("toStartOfInterval",)),
     (12, _counts_to_64_bits, ("range", "mapPopulateSeries")),
     (12, _counts_nanoseconds, ("minus",)),

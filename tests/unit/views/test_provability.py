@@ -904,6 +904,7 @@ def test_answers_that_changed_with_rules_10(
         ("Int128", "SELECT intDiv(a::Decimal(30, 2), 3) AS n FROM s", ("intDiv",)),
         ("Int64", "SELECT intDiv(a::Decimal(18, 2), 3) AS n FROM s", ()),
         ("Float64", "SELECT exp10(a) AS n FROM s", ("exp10",)),
+        ("Float64", "SELECT cbrt(a) AS n FROM s", ("cbrt",)),
         ("DateTime64(8)", "SELECT toDateTime64(t, 8, 'UTC') AS n FROM s", ("toDateTime64",)),
         ("DateTime64(4)", "SELECT t::DateTime64(4) AS n FROM s", ("CAST",)),
         ("DateTime64(6)", "SELECT toDateTime64(t, 6, 'UTC') AS n FROM s", ()),
