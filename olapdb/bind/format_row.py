@@ -14,7 +14,7 @@ from olapdb.config import Settings
 from olapdb.formats.base import Ending, Header
 from olapdb.formats.registry import find_format, writer_of
 from olapdb.functions.base import Environment, ScalarCall
-from olapdb.functions.kernels import columns
+from olapdb.functions.kernels import columns, regexes
 from olapdb.plan.expressions import Call, Constant, Expression
 from olapdb.records import dataclass
 from olapdb.sql import nodes as sql
@@ -83,4 +83,4 @@ class _FormatRow:
 
 def _without_last(texts: pa.Array) -> pa.Array:
     """Return the texts without the line feed at their end."""
-    return pc.replace_substring_regex(texts, r"\n\z", "")
+    return regexes.replaced(texts, r"\n\z", "")

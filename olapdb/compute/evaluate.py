@@ -32,15 +32,16 @@ from olapdb.functions.kernels.columns import (
     constant_bytes,
     repeating_at_most,
 )
-from olapdb.lazy import lazy_modules
+from olapdb.lazy import LazyModule, lazy_modules
 from olapdb.plan import expressions
-from olapdb.plan.wide_values import OF_BLOCKS
 from olapdb.types import Boolean, DataType, Float, Integer, is_nullable, plain
 from olapdb.types.arrow_values import FALSE, from_numpy
 
 if TYPE_CHECKING:
     from olapdb.compute import dictionary_calls, dictionary_rows
+    from olapdb.plan import wide_values
 else:
+    wide_values = LazyModule("olapdb.plan.wide_values")
     dictionary_calls, dictionary_rows = lazy_modules(
         "olapdb.compute", "dictionary_calls", "dictionary_rows"
     )
@@ -301,7 +302,7 @@ def _may_repeat_much(call: expressions.Call, arguments: Sequence[Column], rows: 
         )
         and not all(isinstance(a, pa.Scalar) for a in arguments)
         and call.function.volatility == "pure"
-        and call.name not in OF_BLOCKS
+        and call.name not in wide_values.OF_BLOCKS
     )
 
 
