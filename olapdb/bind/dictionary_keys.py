@@ -31,6 +31,8 @@ def key_arguments(
     if dictionary.shape.prefixes:
         return _address(binder, key)
     if dictionary.shape.polygons:
+        if constants.is_null(key):
+            return None
         return _point(binder, dictionary, key)
     if dictionary.definition.is_simple:
         if constants.is_null(key):

@@ -55,7 +55,7 @@ def _array_type(index: JsonIndex, arrays: np.ndarray, guess: Guess) -> types.Dat
         return _places_type(index, offsets, elements, guess)
     mixed = _mixed_arrays(index, offsets, elements)
     if guess.mixed_arrays and mixed.any():
-        is_dynamic = bool(mixed[np.diff(offsets) > 0].all())
+        is_dynamic = bool(mixed.all())
         return types.Array(types.Dynamic() if is_dynamic else types.make_nullable(types.STRING))
     nested = elements[index.kind_of(elements) == ARRAY]
     if guess.mixed_arrays and len(nested):

@@ -13,9 +13,11 @@ from olapdb.optimize.conditions import is_cheap
 from olapdb.plan.expressions import ColumnRef, columns_of, is_repeatable
 from olapdb.plan.nodes import Limit, Node, Project, Sort
 from olapdb.plan.tree import bottom_up
+from olapdb.plan.wide_values import varies_in_size
 
 _ROWS_MAX = 65_536
-"""With a larger LIMIT the sort might carry arguments that are larger than what is computed from them."""
+_WIDE_ROWS_MAX = 1_000
+"""With more rows the sort might carry texts or arrays that are far larger than what is computed from them."""
 
 
 def compute_after_limit(root: Node) -> Node:
@@ -40,6 +42,11 @@ def _move(node: Node) -> Node:
     }
     kept = {name: e for name, e in project.expressions if name not in moved}
     read = frozenset().union(*map(columns_of, moved.values()))
+    is_wide = any(
+        varies_in_size(f.type) for f in project.child.schema if f.name in read - kept.keys()
+    )
+    if is_wide and count + node.offset > _WIDE_ROWS_MAX:
+        return node
     if not moved or any(name in kept and not _is_column(kept[name], name) for name in read):
         return node
     inputs = {f.name: ColumnRef(f.type, f.name) for f in project.child.schema if f.name in read}

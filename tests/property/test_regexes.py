@@ -108,10 +108,28 @@ def test_patterns_that_the_kernel_reads(pattern: str, is_read: bool) -> None:
     assert (program_of(pattern) is not None) is is_read
 
 
-def test_what_stands_behind_a_match_decides_it() -> None:
-    texts = pa.array(["ba \nc."] * 100)
+@pytest.mark.parametrize("rows", [1, 100])
+@pytest.mark.parametrize("end", ["", "é"])
+def test_what_stands_behind_a_match_decides_it(rows: int, end: str) -> None:
+    texts = pa.array([f"ba \nc.{end}"] * rows)
     (new,) = set(regexes.replaced(texts, r"(\s\s)$|[^a]\s", r"[\1]", 1).to_pylist())
-    assert new == "ba[]c."  # Arrow looks at the match alone, where $ holds
+    assert new == f"ba[]c.{end}"  # Arrow looks at the match alone, where $ holds
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_the_first_match_is_replaced_alike_for_few_texts_and_many(seed: int) -> None:
+    random = Random(seed)
+    pattern = random.choice(["", "(?s)", "(?i)"]) + alternatives(random, 0)
+    texts = drawn_texts(random)
+    try:
+        one_by_one = [regexes.replaced(texts.slice(at, 1), pattern, r"<\0>", 1) for at in range(40)]
+    except pa.ArrowInvalid:
+        return
+    assert (
+        regexes.replaced(texts, pattern, r"<\0>", 1)
+        .slice(0, 40)
+        .equals(pa.concat_arrays(one_by_one))
+    )
 
 
 def test_a_search_of_many_steps_is_left_to_re2() -> None:

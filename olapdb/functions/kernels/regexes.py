@@ -7,7 +7,7 @@ Arrow, which calls RE2: other patterns, texts with other characters, matches tha
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -56,29 +56,49 @@ def extracted(texts: pa.Array, pattern: str) -> pa.StructArray:
 
 
 def replaced(
-    texts: pa.Array, pattern: str, replacement: str, max_replacements: int | None = None
+    texts: pa.Array, pattern: str, replacement: str, max_replacements: Literal[1] | None = None
 ) -> pa.Array:
-    """Replace up to `max_replacements` matches in each text, all for None; NULL stays NULL. In the replacement \\0 is
+    """Replace the first match in each text for 1, all matches for None; NULL stays NULL. In the replacement \\0 is
     the match, and \\1 to \\9 are its groups. Raises pyarrow.ArrowInvalid for a wrong pattern or reference."""
     program = _program(texts, pattern)
     pieces = None if program is None else _pieces(replacement, len(program.names))
     made = None
-    # With more than one, Arrow begins a new text after each match.
-    is_known = max_replacements in (None, 1) and program is not None and not program.may_be_empty
-    if is_known and program is not None and pieces is not None:
+    is_read = program is not None and not program.may_be_empty
+    is_shifted = max_replacements is None or _shifted(replacement) is not None
+    if program is not None and is_read and is_shifted and pieces is not None:
         made = regexes.replaced(program, texts, max_replacements or -1, pieces)
     if made is None:
-        return pc.replace_substring_regex(
-            texts, pattern, replacement, max_replacements=max_replacements
-        )
+        return _replaced_by_re2(texts, pattern, replacement, max_replacements)
     outcomes, new = made
     left = _given_up(outcomes, texts)
     if left is not None:
-        others = pc.replace_substring_regex(
-            texts.filter(left), pattern, replacement, max_replacements=max_replacements
-        )
+        others = _replaced_by_re2(texts.filter(left), pattern, replacement, max_replacements)
         new = pc.replace_with_mask(new, left, others)
     return pc.if_else(texts.is_valid(), new, None) if texts.null_count else new
+
+
+def _replaced_by_re2(
+    texts: pa.Array, pattern: str, replacement: str, max_replacements: int | None
+) -> pa.Array:
+    """Replace matches by Arrow as `replaced` does.
+
+    Arrow replaces a single match by looking at the match alone, where `$` holds and another alternative may match. So
+    the text before the match is matched too, from the beginning of the text, where there is one match at most."""
+    shifted = _shifted(replacement)
+    if max_replacements is None or shifted is None:
+        return pc.replace_substring_regex(
+            texts, pattern, replacement, max_replacements=max_replacements
+        )
+    pc.replace_substring_regex(texts.slice(0, 0), pattern, replacement)  # raises for a wrong one
+    return pc.replace_substring_regex(texts, rf"\A(?s:(.*?))({pattern})", rf"\1{shifted}")
+
+
+def _shifted(replacement: str) -> str | None:
+    """Return the replacement with the numbers of its groups two larger; None if one is larger than 7."""
+    references = [m[1] for m in _REFERENCE.finditer(replacement) if m[1].isdigit()]
+    if any(number in "89" for number in references):
+        return None
+    return _REFERENCE.sub(lambda m: f"\\{int(m[1]) + 2}" if m[1].isdigit() else m[0], replacement)
 
 
 def _program(texts: pa.Array, pattern: str) -> Program | None:

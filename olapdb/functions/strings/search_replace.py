@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -169,7 +170,7 @@ def _replace_one(array: pa.Array, old: str, new: str) -> pa.Array:
     return pc.replace_substring(array, old, new, max_replacements=1) if old else array
 
 
-def _replace_regex(count: int | None) -> Callable[[pa.Array, str, str], pa.Array]:
+def _replace_regex(count: Literal[1] | None) -> Callable[[pa.Array, str, str], pa.Array]:
     """Return the function that replaces `count` matches of a pattern, or all if it is None."""
 
     def function(array: pa.Array, pattern: str, new: str) -> pa.Array:

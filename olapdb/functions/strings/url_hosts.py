@@ -46,7 +46,7 @@ def group(array: pa.Array, pattern: str) -> pa.Array:
 
 def _behind(array: pa.Array, protocol: str) -> pa.Array:
     """Return each URL without the protocol in front; as given where the pattern `protocol` does not match."""
-    return regexes.replaced(columns.text(array), protocol, "", max_replacements=1)
+    return regexes.replaced(columns.text(array), protocol, "")
 
 
 def domain(array: pa.Array) -> pa.Array:
@@ -93,7 +93,7 @@ def _port(host_of: Callable[[pa.Array], pa.Array], protocol: str, before: str) -
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         """Read the digits behind the host; a text without a host, and 0 or a number above 65535, give the default."""
         hosts = host_of(arrays[0])
-        rest = regexes.replaced(_behind(arrays[0], protocol), before, "", max_replacements=1)
+        rest = regexes.replaced(_behind(arrays[0], protocol), before, "")
         written = pc.utf8_ltrim(group(rest, _DIGITS), "0")
         sensible = pc.and_(pc.not_equal(hosts, ""), pc.less_equal(pc.binary_length(written), 5))
         written = pc.if_else(pc.and_(sensible, pc.not_equal(written, "")), written, "0")

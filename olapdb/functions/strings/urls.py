@@ -46,7 +46,7 @@ def _path(pattern: str) -> Callable[[pa.Array], pa.Array]:
 
     def path(array: pa.Array) -> pa.Array:
         """Return the pattern's group `x` in the part of each URL that follows `//`."""
-        rest = regexes.replaced(columns.text(array), "^[^/]*//", "", max_replacements=1)
+        rest = regexes.replaced(columns.text(array), "^[^/]*//", "")
         return group(rest, pattern)
 
     return path
@@ -144,7 +144,7 @@ def _cut_parameter(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     text = columns.text(arrays[0])
     groups = regexes.extracted(text, pattern)
     before, after = (pc.struct_field(groups, name) for name in ("before", "after"))
-    joined = regexes.replaced(after, "^&", "", max_replacements=1)
+    joined = regexes.replaced(after, "^&", "")
     separate = pc.invert(pc.starts_with(after, "&"))
     shortened = regexes.replaced(before, "&$", "")
     before = pc.if_else(separate, shortened, before)

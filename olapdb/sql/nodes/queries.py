@@ -19,6 +19,8 @@ class TableReference(Relation):
     final: bool = False
     sample: Expression | None = None
     sample_offset: Expression | None = None
+    is_remote: bool = False
+    """Whether it was written as remote('localhost', …)."""
 
 
 @dataclass(frozen=True, slots=True)

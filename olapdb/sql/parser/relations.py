@@ -251,7 +251,8 @@ def _local_relation(
             parts += _name_parts(name)
     if len(parts) != 2:
         return None
-    return nodes.TableReference(nodes.TableName(parts[1], parts[0], position=function.position))
+    table = nodes.TableName(parts[1], parts[0], position=function.position)
+    return nodes.TableReference(table, is_remote=True)
 
 
 def _name_parts(node: nodes.Expression) -> Sequence[str]:

@@ -217,6 +217,13 @@ def _check_layout(statement: nodes.CreateDictionary) -> None:
             hint="Give the dictionary a further attribute that is a copy of the key.",
             position=statement.layout.position,
         )
+    opens = statement.layout.parameter("CONVERT_NULL_RANGE_BOUND_TO_OPEN")
+    if isinstance(opens, nodes.Literal) and str(opens.value) == "0":
+        raise errors.NotSupportedError(
+            "convert_null_range_bound_to_open = 0 is not supported: a NULL bound leaves its range open.",
+            hint="Leave these rows out: SOURCE(CLICKHOUSE(QUERY 'SELECT … WHERE a IS NOT NULL')).",
+            position=statement.layout.position,
+        )
     if kind == "DIRECT" and statement.lifetime is not None:
         raise errors.BadArguments(
             "LIFETIME has no meaning for LAYOUT(DIRECT).", position=statement.position

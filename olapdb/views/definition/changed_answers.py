@@ -248,7 +248,7 @@ _CHANGED: tuple[tuple[int, Concerns, tuple[str, ...]], ...] = (
     (12, _rounds_to_fewer_digits, ("toStartOfInterval",)),
     (12, _counts_to_64_bits, ("range", "mapPopulateSeries")),
     (12, _counts_nanoseconds, ("minus",)),
-    (12, _any, _HOSTS),
+    (12, _any, ("replaceRegexpOne", *_HOSTS)),
     (12, _makes_wide_integers, ("intDiv", "intDivOrZero", "tupleIntDivByNumber")),
 )
 """(rules since which a function has other answers, for which calls, functions)."""

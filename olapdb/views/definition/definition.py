@@ -289,8 +289,14 @@ def _dimensions(plan: Plan, source: Table, name: str) -> tuple[str, ...]:
 
 
 def _refuse_files(name: str, query: nodes.Query) -> None:
-    """Refuse the table function file() in the query."""
+    """Refuse the table functions file() and remote() in the query."""
     for source in walk(query):
+        if isinstance(source, nodes.TableReference) and source.is_remote:
+            raise errors.QueryNotSupportedInMaterializedView(
+                f"View {name} reads through the table function remote.",
+                hint=f"Write {source.table}: a view reads tables by their names.",
+                position=source.table.position,
+            )
         if isinstance(source, nodes.TableFunction) and source.name.lower() == "file":
             raise errors.QueryNotSupportedInMaterializedView(
                 f"View {name} reads files, which change without an INSERT: it would not be told.",

@@ -381,6 +381,8 @@ def test_with_ties_needs_every_row() -> None:
         ("SELECT upper(carrier), rand() FROM flights ORDER BY delay LIMIT 5", True),
         ("SELECT rand() FROM flights ORDER BY delay LIMIT 5", False),
         ("SELECT upper(carrier) FROM flights ORDER BY delay", False),
+        ("SELECT upper(carrier) FROM flights ORDER BY delay LIMIT 1001", False),
+        ("SELECT upper(carrier), carrier FROM flights ORDER BY delay LIMIT 1001", True),
         ("SELECT upper(carrier) FROM flights ORDER BY delay LIMIT 1000000", False),
         ("SELECT upper(max(carrier)) FROM flights GROUP BY day ORDER BY day LIMIT 5", True),
     ],

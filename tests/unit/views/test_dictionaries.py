@@ -116,6 +116,16 @@ def test_a_range_is_reached_by_its_key(connection: Connection) -> None:
     assert_replay_mends(connection, query)
 
 
+def test_ranges_without_an_end_are_open_or_refused(connection: Connection) -> None:
+    create = (
+        "CREATE DICTIONARY spans (k UInt64, a Date, b Date) PRIMARY KEY k SOURCE(NULL())"
+        " LAYOUT(RANGE_HASHED(convert_null_range_bound_to_open {})) RANGE(MIN a MAX b) LIFETIME(0)"
+    )
+    with pytest.raises(olapdb.NotSupportedError, match="WHERE a IS NOT NULL"):
+        connection.execute(create.format(0))
+    connection.execute(create.format(1))
+
+
 def test_the_filter_of_a_view_may_look_up(connection: Connection) -> None:
     query = (
         "SELECT day, kind, sum(amount) AS w FROM events WHERE dictHas('by_kind', kind)"
