@@ -60,6 +60,11 @@ _SHARES_OF_ROWS = 32
 _SHARES_OF_KEYS = 8
 """The part of the memory that the keys of the answer's rows may take."""
 
+_FEW_ROWS = 1_000
+_ROWS_PER_ROW = 4
+"""More than a few rows are read late if the table has so many for each: else all row groups are read again, for each part
+of the answer that memory takes."""
+
 TASK_BITS = 32
 """The bits of an address below the task's number: the position in the task."""
 
@@ -86,6 +91,8 @@ def late_top_batches(node: Sort, context: ExecutionContext) -> Iterator[pa.Recor
     used = frozenset().union(*(columns_of(key.expression) for key in keys))
     if not _fit_memory(node.limit, scan, used, context):
         return None  # the operators that do without can spill
+    if node.limit > max(_FEW_ROWS, _rows_of(scan, context) // _ROWS_PER_ROW):
+        return None
     context.runs_within(node, scan, *(() if project is None else (project,)))
     context.note(node, "Late rows: other columns are read for the rows of the answer alone")
     rows = _top_rows(keys, node.limit, scan, context)
@@ -103,6 +110,11 @@ def late_limit_batches(node: Limit, context: ExecutionContext) -> Iterator[pa.Re
     context.runs_within(node, scan)
     context.note(node, "Late rows: other columns are read for the rows of the answer alone")
     return _limited_rows(node, scan, context)
+
+
+def _rows_of(scan: Scan, context: ExecutionContext) -> int:
+    """Return the number of rows of the scan's table, conditions apart."""
+    return sum(part.rows for part in live_parts(scan, context))
 
 
 def _fit_memory(rows: int, scan: Scan, used: Collection[str], context: ExecutionContext) -> bool:

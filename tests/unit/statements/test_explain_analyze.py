@@ -102,6 +102,15 @@ def test_nodes_of_a_late_read_say_where_they_run(warehouse) -> None:
     assert any(fact.startswith("Late rows") for fact in below(lines, "Sorting"))
 
 
+def test_late_rows_are_not_most_of_the_table(connection: Any) -> None:
+    connection.execute("CREATE TABLE most (a UInt64, s String) ENGINE = MergeTree ORDER BY a")
+    connection.execute("INSERT INTO most SELECT number, toString(number) FROM numbers(8000)")
+    for limit, is_late in ((2000, True), (2001, False)):
+        query = f"SELECT s FROM most ORDER BY cityHash64(a) LIMIT {limit}"
+        lines = [row[0] for row in connection.execute(f"EXPLAIN ANALYZE {query}").fetchall()]
+        assert any("Late rows" in line for line in lines) is is_late
+
+
 def test_bytes_of_a_late_read_are_those_of_stored_columns(warehouse) -> None:
     """Addresses of rows are computed, not read."""
     cursor = warehouse.execute("SELECT id FROM events ORDER BY id DESC LIMIT 1")
