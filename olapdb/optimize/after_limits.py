@@ -8,12 +8,18 @@ As in ClickHouse, an error of f is one of the rows that are left.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
+from olapdb.lazy import LazyModule
 from olapdb.optimize.conditions import is_cheap
 from olapdb.plan.expressions import ColumnRef, columns_of, is_repeatable
 from olapdb.plan.nodes import Limit, Node, Project, Sort
 from olapdb.plan.tree import bottom_up
-from olapdb.plan.wide_values import varies_in_size
+
+if TYPE_CHECKING:
+    from olapdb.plan import wide_values
+else:
+    wide_values = LazyModule("olapdb.plan.wide_values")
 
 _ROWS_MAX = 65_536
 _WIDE_ROWS_MAX = 1_000
@@ -42,11 +48,10 @@ def _move(node: Node) -> Node:
     }
     kept = {name: e for name, e in project.expressions if name not in moved}
     read = frozenset().union(*map(columns_of, moved.values()))
-    is_wide = any(
-        varies_in_size(f.type) for f in project.child.schema if f.name in read - kept.keys()
-    )
-    if is_wide and count + node.offset > _WIDE_ROWS_MAX:
-        return node
+    if count + node.offset > _WIDE_ROWS_MAX:
+        added = (f for f in project.child.schema if f.name in read - kept.keys())
+        if any(wide_values.varies_in_size(f.type) for f in added):
+            return node
     if not moved or any(name in kept and not _is_column(kept[name], name) for name in read):
         return node
     inputs = {f.name: ColumnRef(f.type, f.name) for f in project.child.schema if f.name in read}
