@@ -12,10 +12,9 @@ import pyarrow.compute as pc
 
 from olapdb.config import tuning
 from olapdb.functions.kernels.decimal_width import has_short_form, shortened
+from olapdb.functions.kernels.integer_order import sortable_bits
 from olapdb.native.values import values_of
 from olapdb.types.arrow_values import from_numpy, to_numpy
-
-_BITS_BELOW_SIGN = np.int64((1 << 63) - 1)
 
 
 def sort_numbers(values: pa.Array) -> pa.Array:
@@ -45,8 +44,7 @@ def _ordered_bits(values: pa.Array) -> pa.Array:
         numbers[null] = 0.0
     if np.isnan(numbers).any():
         return values
-    bits = numbers.view(np.int64)
-    return from_numpy(np.where(bits < 0, bits ^ _BITS_BELOW_SIGN, bits), null)
+    return from_numpy(sortable_bits(numbers), null)
 
 
 def _places(values: pa.Array) -> pa.Array:

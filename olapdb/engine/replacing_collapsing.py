@@ -22,7 +22,7 @@ from olapdb.types.arrow_values import from_numpy, to_numpy
 
 @dataclass(frozen=True)
 class DroppedRows:
-    """How many state rows and cancel rows of a key were dropped of which Collapsing needs only the number."""
+    """The numbers of state rows and of cancel rows of one key that were dropped. `collapsing` reads nothing else of them."""
 
     states: int = 0
     cancels: int = 0

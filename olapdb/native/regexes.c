@@ -23,6 +23,10 @@ typedef struct {
     const uint8_t *sets;
 } Program;
 
+static inline const uint8_t *set_of(const Program *program, int32_t number) {
+    return program->sets + SET_BYTES * number;
+}
+
 static int is_ascii(const uint8_t *text, int32_t length) {
     uint64_t all = 0;
     int32_t at = 0;
@@ -45,7 +49,6 @@ static int match_at(const Program *program, const uint8_t *text, int32_t length,
     for (int32_t slot = 0; slot < program->header[0]; slot++) slots[slot] = -1;
     for (;;) {
         const int32_t *instruction = program->instructions + WORDS * next;
-        const uint8_t *set = program->sets + SET_BYTES * instruction[1];
         if (--*steps < 0 || depth > STACK - 2) return GAVE_UP;
         switch (instruction[0]) {
         case MATCH:
@@ -57,13 +60,13 @@ static int match_at(const Program *program, const uint8_t *text, int32_t length,
             at++, next++;
             continue;
         case SET:
-            if (at == length || !set[text[at]]) break;
+            if (at == length || !set_of(program, instruction[1])[text[at]]) break;
             at++, next++;
             continue;
         case RUN:
         case RUN_ALL: {
             int32_t least = instruction[2], most = instruction[3], end;
-            end = run_end(set, text, at, most < 0 || most > length - at ? length : at + most);
+            end = run_end(set_of(program, instruction[1]), text, at, most < 0 || most > length - at ? length : at + most);
             *steps -= (end - at) >> 3;
             if (end - at < least) break;
             if (instruction[0] == RUN && end - at > least)
@@ -74,7 +77,8 @@ static int match_at(const Program *program, const uint8_t *text, int32_t length,
         case LAZY: {
             int32_t least = instruction[2], most = instruction[3];
             int32_t stop = most < 0 || most > length - at ? length : at + most;
-            if (least > length - at || run_end(set, text, at, at + least) != at + least) break;
+            if (least > length - at) break;
+            if (run_end(set_of(program, instruction[1]), text, at, at + least) != at + least) break;
             at += least;
             if (at < stop) stack[depth++] = (Choice){LAZY, next, at, stop};
             next++;
@@ -124,14 +128,15 @@ static int match_at(const Program *program, const uint8_t *text, int32_t length,
                     depth--;
                 }
                 break;
-            default:
-                set = program->sets + SET_BYTES * program->instructions[WORDS * choice->instruction + 1];
-                if (choice->position < choice->bound && set[text[choice->position]]) {
+            default: {
+                const int32_t *lazy = program->instructions + WORDS * choice->instruction;
+                if (choice->position < choice->bound && set_of(program, lazy[1])[text[choice->position]]) {
                     next = choice->instruction + 1, at = ++choice->position;
                     resumed = 1;
                 } else {
                     depth--;
                 }
+            }
             }
         }
     }
@@ -141,7 +146,6 @@ static int match_at(const Program *program, const uint8_t *text, int32_t length,
 static int find_match(const Program *program, const uint8_t *text, int32_t length, int32_t from, int32_t *slots,
                       int64_t *steps) {
     const int32_t *header = program->header;
-    const uint8_t *first = program->sets + SET_BYTES * header[2];
     if (header[1]) return from ? NO_MATCH : match_at(program, text, length, 0, slots, steps);
     for (int32_t start = from; start <= length; start++) {
         int outcome;
@@ -150,13 +154,14 @@ static int find_match(const Program *program, const uint8_t *text, int32_t lengt
             if (hit == NULL) return NO_MATCH;
             start = (int32_t)(hit - text);
         } else if (header[2] >= 0) {
+            const uint8_t *first = set_of(program, header[2]);
             while (start < length && !first[text[start]]) start++;
             if (start == length) return NO_MATCH;
         }
         outcome = match_at(program, text, length, start, slots, steps);
         if (outcome != NO_MATCH) return outcome;
         if (header[4] >= 0) /* a match that begins within the run ends where this one failed */
-            start = run_end(program->sets + SET_BYTES * header[4], text, start, length);
+            start = run_end(set_of(program, header[4]), text, start, length);
     }
     return NO_MATCH;
 }

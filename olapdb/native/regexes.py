@@ -27,7 +27,7 @@ class Program:
     names: tuple[str | None, ...]
     """The names of the groups, from group 1 on."""
     may_be_empty: bool
-    """Whether a match may have no bytes."""
+    """Whether the pattern matches the empty text at some place."""
 
 
 def matches(program: Program, texts: pa.Array) -> np.ndarray:

@@ -42,6 +42,11 @@ class RepeatedValues:
     values: pa.Array
     places: np.ndarray
 
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes of the values of the partitions, and of the places."""
+        return int(self.values.nbytes) + self.places.nbytes
+
     def of_rows(self, start: int, stop: int) -> pa.Array:
         """Return the values of the rows start…stop."""
         return self.values.take(from_numpy(self.places[start:stop]))
@@ -55,6 +60,12 @@ class TreeValues:
     starts: np.ndarray
     ends: np.ndarray
     row_frames: np.ndarray
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes of the tree's states, and of the frames."""
+        bounds = (self.starts, self.ends, self.row_frames)
+        return int(self.tree.states.nbytes) + sum(array.nbytes for array in bounds)
 
     def of_rows(self, start: int, stop: int) -> pa.Array:
         """Return the values of the rows start…stop, at least one."""

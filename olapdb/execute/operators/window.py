@@ -197,8 +197,7 @@ def _with_calls(
     for _, call in node.calls:
         context.check()
         value = _value(call, batch, with_frame(frames, call.frame, in_order), context, account)
-        if isinstance(value, pa.Array):
-            account.grow(value.nbytes)
+        account.grow(value.nbytes)
         values.append(value)
     return batch, values
 

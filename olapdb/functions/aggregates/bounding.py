@@ -18,7 +18,7 @@ from olapdb.functions.aggregates.signatures import (
 )
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
-from olapdb.functions.kernels.integer_order import order_by
+from olapdb.functions.kernels.integer_order import order_by, sortable_bits
 from olapdb.records import dataclass
 from olapdb.types import (
     FLOAT64,
@@ -96,7 +96,7 @@ class BoundingRatio(Aggregate):
     def _extreme_rows(self, x: np.ndarray, groups: Groups, *, largest: bool) -> np.ndarray:
         """Return for each group the first row with its smallest (largest) x; an arbitrary row for an empty group."""
         worst = np.iinfo(np.int64).min if largest else np.iinfo(np.int64).max
-        keys = np.where(np.isnan(x), worst, group_kernels.sortable_bits(x + 0.0))
+        keys = np.where(np.isnan(x), worst, sortable_bits(x + 0.0))
         backwards = Groups(groups.codes[::-1], groups.count)  # the last of them is chosen
         rows = group_kernels.extreme_rows(keys[::-1], backwards, largest=largest)
         return np.asarray(len(x) - 1 - rows)

@@ -23,7 +23,7 @@ from olapdb.functions.base import Aggregate, Division, Groups
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.kernels.decimal_width import decimals_of_integers
-from olapdb.functions.kernels.integer_order import order_by
+from olapdb.functions.kernels.integer_order import floats_of_sortable_bits, order_by, sortable_bits
 from olapdb.native import quantiles
 from olapdb.native.library import library
 from olapdb.native.values import ColumnValues, values_of, values_of_numbers
@@ -124,14 +124,14 @@ class ExactQuantiles(Aggregate):
         values = columns.elements_of(states)[1]
         if not pa.types.is_floating(values.type):
             return [values]
-        return [from_numpy(group_kernels.sortable_bits(columns.numpy_values(values)))]
+        return [from_numpy(sortable_bits(columns.numpy_values(values)))]
 
     def state_of_elements(self, elements: Sequence[pa.Array]) -> pa.Array:
         """Return the state of sorted values."""
         (values,) = elements
         arrow = self.state_type.arrow.value_type
         if pa.types.is_floating(arrow):
-            floats = group_kernels.floats_of_sortable_bits(columns.numpy_values(values))
+            floats = floats_of_sortable_bits(columns.numpy_values(values))
             values = columns.from_values(floats, arrow)
         return columns.lists_from(np.array([0, len(values)]), columns.retype(values, arrow))
 
@@ -256,7 +256,7 @@ def _sorted(values: pa.Array, groups: Groups) -> pa.Array:
         ordered = quantiles.sorted_values(numbers, groups.kernel_codes, groups.count)[1]
         if is_long:
             return decimals_of_integers(ordered, values.type)
-        return columns.from_values(group_kernels.floats_of_sortable_bits(ordered), values.type)
+        return columns.from_values(floats_of_sortable_bits(ordered), values.type)
     if len(keys) and (pa.types.is_integer(values.type) or pa.types.is_temporal(values.type)):
         least = int(keys.min())
         span = int(keys.max()) - least + 1

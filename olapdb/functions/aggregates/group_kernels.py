@@ -16,16 +16,14 @@ import pyarrow.compute as pc
 from olapdb.functions.base import Groups
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.decimal_width import is_short, lengthened, with_precision
-from olapdb.functions.kernels.integer_order import rank_integers
+from olapdb.functions.kernels.integer_order import rank_integers, sortable_bits
 from olapdb.native import accumulate, distinct
 from olapdb.native import texts as native_texts
 from olapdb.native.library import library
-from olapdb.native.memory import empty
 from olapdb.native.values import values_of, values_of_numbers
 from olapdb.records import dataclass
 from olapdb.types.arrow_values import from_numpy
 
-_BITS_BELOW_SIGN = np.int64((1 << 63) - 1)
 _BITMAP_CELLS_MAX = 1 << 23
 _NO_ROW = -1
 _GROUP_ROWS_MIN = 64
@@ -215,30 +213,6 @@ def extreme_texts(
 def take_rows(array: pa.Array, rows: np.ndarray) -> pa.Array:
     """Return the values of these rows; null where the row is -1."""
     return array.take(columns.from_values(rows, pa.int64(), rows != _NO_ROW))
-
-
-def sortable_bits(values: np.ndarray) -> np.ndarray:
-    """Return floats as int64 that compare as the floats do: -0.0 below 0.0, all NaN equal and
-    largest.
-    """
-    wide = np.ascontiguousarray(values, np.float64)
-    is_nan = np.isnan(wide)
-    if is_nan.any():
-        wide = np.where(is_nan, np.nan, wide)
-    return _turned(wide.view(np.int64))
-
-
-def floats_of_sortable_bits(bits: np.ndarray) -> np.ndarray:
-    """Return the Float64 values of these sortable bits: the inverse of `sortable_bits`."""
-    return _turned(bits).view(np.float64)
-
-
-def _turned(bits: np.ndarray) -> np.ndarray:
-    """Flip all bits except the sign of the negative int64 numbers."""
-    flipped = np.right_shift(bits, 63, out=empty(len(bits), np.int64))
-    flipped &= _BITS_BELOW_SIGN
-    flipped ^= bits
-    return np.asarray(flipped)
 
 
 def order_keys(array: pa.Array) -> np.ndarray:

@@ -32,6 +32,7 @@ from olapdb.functions.aggregates.signatures import (
 from olapdb.functions.aggregates.sums import decimal_of_float
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.integer_order import floats_of_sortable_bits, sortable_bits
 from olapdb.native import quantiles
 from olapdb.native.library import library
 from olapdb.native.values import values_of, values_of_numbers
@@ -232,11 +233,9 @@ def _sorted_lists(values: np.ndarray, owners: np.ndarray, count: int) -> pa.Arra
     """
     values = values + 0.0  # -0.0 becomes 0.0: equal values, one state
     if library() is not None:
-        bits = values_of_numbers(group_kernels.sortable_bits(values))
+        bits = values_of_numbers(sortable_bits(values))
         offsets, ordered = quantiles.sorted_values(bits, Groups(owners, count).kernel_codes, count)
-        return columns.lists_from(
-            offsets, from_numpy(group_kernels.floats_of_sortable_bits(ordered))
-        )
+        return columns.lists_from(offsets, from_numpy(floats_of_sortable_bits(ordered)))
     order = np.argsort(values, kind="stable")
     order = order[np.argsort(owners[order], kind="stable")]
     offsets = columns.offsets_from_counts(np.bincount(owners, minlength=count))

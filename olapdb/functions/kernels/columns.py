@@ -34,7 +34,7 @@ class TooManyRepeated(Exception):
 
 
 class _Repeated(threading.local):
-    """How many bytes a thread's repeated constants may have; None: any number."""
+    """The most bytes that a constant which the thread repeats may have in all rows; None is no bound."""
 
     bytes_max: int | None = None
 

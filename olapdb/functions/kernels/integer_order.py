@@ -1,4 +1,4 @@
-"""The order of rows by numbers, and the ranks of integers among their distinct values."""
+"""The order of rows by numbers, the ranks of integers among their distinct values, and integers that sort as floats do."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from olapdb.native.library import library
+from olapdb.native.memory import empty
 from olapdb.native.sorting import order_of_integers
 from olapdb.types.arrow_values import from_numpy
 
@@ -42,19 +43,40 @@ def order_by(*keys: np.ndarray) -> np.ndarray:
 
 
 def _as_integers(keys: Sequence[np.ndarray]) -> list[np.ndarray] | None:
-    """Return integers that sort as the keys do; None if a key is neither integers, bools nor floats without NaN."""
+    """Return integers that sort as the keys do; None if a key is neither integers, bools nor floats."""
     integers = []
     for key in keys:
         if key.dtype.kind in "iu":
             integers.append(key)
         elif key.dtype.kind == "b":
             integers.append(key.view(np.uint8))
-        elif key.dtype.kind == "f" and not np.isnan(key).any():
-            bits = (key.astype(np.float64) + 0.0).view(np.int64)  # -0.0 equals 0.0
-            integers.append(np.where(bits < 0, bits ^ _BITS_BELOW_SIGN, bits))
+        elif key.dtype.kind == "f":
+            integers.append(sortable_bits(key + 0.0))  # -0.0 equals 0.0
         else:
             return None
     return integers
+
+
+def sortable_bits(values: np.ndarray) -> np.ndarray:
+    """Return floats as int64 that compare as the floats do: -0.0 below 0.0, all NaN equal and largest."""
+    wide = np.ascontiguousarray(values, np.float64)
+    is_nan = np.isnan(wide)
+    if is_nan.any():
+        wide = np.where(is_nan, np.nan, wide)
+    return _turned(wide.view(np.int64))
+
+
+def floats_of_sortable_bits(bits: np.ndarray) -> np.ndarray:
+    """Return the Float64 values of these sortable bits: the inverse of `sortable_bits`."""
+    return _turned(bits).view(np.float64)
+
+
+def _turned(bits: np.ndarray) -> np.ndarray:
+    """Flip all bits except the sign of the negative int64 numbers."""
+    flipped = np.right_shift(bits, 63, out=empty(len(bits), np.int64))
+    flipped &= _BITS_BELOW_SIGN
+    flipped ^= bits
+    return np.asarray(flipped)
 
 
 def rank_integers(values: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:

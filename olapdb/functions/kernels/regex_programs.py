@@ -107,15 +107,12 @@ class _Parser:
             self._at = flags.end()
             self._ignores_case |= "i" in flags[1]
             self._dot_is_all |= "s" in flags[1]
-        self._flags_end = self._at
 
     def whole(self) -> Node:
         """Read the whole pattern."""
         node = self._branch()
         if self._at < len(self._text):
             raise _Unknown
-        if isinstance(node, _Branch) and self._text.startswith("^", self._flags_end):
-            raise _Unknown  # and in what stands beside it
         return node
 
     def _branch(self) -> Node:
@@ -129,10 +126,7 @@ class _Parser:
         """Read nodes that follow one another, each with its repetition."""
         nodes: list[Node] = []
         while self._at < len(self._text) and self._text[self._at] not in "|)":
-            at = self._at
             nodes.append(self._repeated(self._atom()))
-            if nodes[-1] == _BEGIN and at > self._flags_end:
-                raise _Unknown  # RE2 and Perl differ in what stands before ^
         return nodes[0] if len(nodes) == 1 else _Sequence(tuple(nodes))
 
     def _repeated(self, node: Node) -> Node:
@@ -149,12 +143,7 @@ class _Parser:
         else:
             return node
         lazy = self._takes("?")
-        is_wrong = isinstance(node, int) or self._text[self._at : self._at + 1] in (
-            "*",
-            "+",
-            "?",
-            "{",
-        )
+        is_wrong = isinstance(node, int) or self._text.startswith(("*", "+", "?", "{"), self._at)
         if is_wrong or max(least, most or 0) > _REPEATS_MAX or (most is not None and most < least):
             raise _Unknown
         return _Repeat(node, least, most, lazy)
@@ -372,11 +361,14 @@ class _Compiler:
         self._code[split][1:3] = reversed(ways) if lazy else ways
 
     def _commit_runs(self) -> None:
-        """Let runs keep all their bytes where no shorter run could match: what follows begins with none of them."""
+        """Let runs keep all their bytes where no shorter run could match: what follows begins with none of them, and does
+        not ask for the beginning of the text, where a run has none."""
         sets = {number: members for members, number in self._sets.items()}
         for at, instruction in enumerate(self._code):
             operation, members, _, most = instruction
-            if operation == _RUN and most == -1 and not sets[members] & self._first(at + 1)[0]:
+            if operation != _RUN or most != -1 or sets[members] & self._first(at + 1)[0]:
+                continue
+            if all(self._code[place][0] != _BEGIN for place in self._starts(at + 1)):
                 instruction[0] = _RUN_ALL
 
     def _leading_run(self) -> int:

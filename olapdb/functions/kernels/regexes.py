@@ -60,13 +60,7 @@ def replaced(
 ) -> pa.Array:
     """Replace the first match in each text for 1, all matches for None; NULL stays NULL. In the replacement \\0 is
     the match, and \\1 to \\9 are its groups. Raises pyarrow.ArrowInvalid for a wrong pattern or reference."""
-    program = _program(texts, pattern)
-    pieces = None if program is None else _pieces(replacement, len(program.names))
-    made = None
-    is_read = program is not None and not program.may_be_empty
-    is_shifted = max_replacements is None or _shifted(replacement) is not None
-    if program is not None and is_read and is_shifted and pieces is not None:
-        made = regexes.replaced(program, texts, max_replacements or -1, pieces)
+    made = _replaced_by_kernel(texts, pattern, replacement, max_replacements)
     if made is None:
         return _replaced_by_re2(texts, pattern, replacement, max_replacements)
     outcomes, new = made
@@ -75,6 +69,22 @@ def replaced(
         others = _replaced_by_re2(texts.filter(left), pattern, replacement, max_replacements)
         new = pc.replace_with_mask(new, left, others)
     return pc.if_else(texts.is_valid(), new, None) if texts.null_count else new
+
+
+def _replaced_by_kernel(
+    texts: pa.Array, pattern: str, replacement: str, max_replacements: Literal[1] | None
+) -> tuple[np.ndarray, pa.Array] | None:
+    """Return the outcome of each text and the new texts; None where RE2 has to replace all: matches may be empty, or RE2
+    could not replace the texts that are left over as the kernel does."""
+    program = _program(texts, pattern)
+    if program is None or program.may_be_empty:
+        return None
+    if max_replacements == 1 and _shifted(replacement) is None:
+        return None
+    pieces = _pieces(replacement, len(program.names))
+    if pieces is None:
+        return None
+    return regexes.replaced(program, texts, max_replacements or -1, pieces)
 
 
 def _replaced_by_re2(

@@ -20,7 +20,7 @@ class TableReference(Relation):
     sample: Expression | None = None
     sample_offset: Expression | None = None
     is_remote: bool = False
-    """Whether it was written as remote('localhost', …)."""
+    """Whether the query names the table through remote('localhost', …), which materialized views refuse."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -284,10 +284,11 @@ def _check_types(definition: DictionaryDefinition) -> None:
 def _check_polygons(definition: DictionaryDefinition) -> None:
     """Raise BadArguments unless the key of LAYOUT(POLYGON) is one column of rings or polygons."""
     first = definition.keys[0]
-    if len(definition.keys) > 1 or first.type not in _POLYGONS:
+    count = len(definition.keys)
+    if count > 1 or first.type not in _POLYGONS:
         raise errors.BadArguments(
-            "The key of LAYOUT(POLYGON) is one column of type"
-            f" {' or '.join(str(t) for t in _POLYGONS)}, not {first.type}.",
+            f"The key of LAYOUT(POLYGON) is one column of type {' or '.join(map(str, _POLYGONS))}, not "
+            + (f"{count} columns." if count > 1 else f"{first.type}."),
             hint="Its points are tuples (x, y).",
             position=first.position,
         )

@@ -11,30 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TypeAlias
 
+from olapdb import types
 from olapdb.functions.kernels import calendar
 from olapdb.plan.expressions import AggregateCall, Call, Cast, Constant, Expression, LambdaFunction
 from olapdb.plan.expressions import walk as expression_parts
-from olapdb.types import (
-    FLOAT64,
-    UUID,
-    Array,
-    Boolean,
-    DataType,
-    Date,
-    Date32,
-    DateTime,
-    DateTime64,
-    Decimal,
-    Float,
-    Interval,
-    Map,
-    String,
-    Tuple,
-    WideNumber,
-    any_part,
-    has_floats,
-    plain,
-)
 
 Concerns: TypeAlias = Callable[[Call, str], bool]
 """A function from (call, the view's zone) to whether its answers may have changed."""
@@ -63,8 +43,8 @@ def _of_types(*kinds: type) -> Concerns:
 
     def concerns(call: Call, zone: str) -> bool:
         """Return whether an argument, or the elements of an array argument, have one of the types."""
-        inner = (getattr(plain(a.type), "inner", a.type) for a in call.arguments)
-        return any(isinstance(plain(t), kinds) for t in inner)
+        inner = (getattr(types.plain(a.type), "inner", a.type) for a in call.arguments)
+        return any(isinstance(types.plain(t), kinds) for t in inner)
 
     return concerns
 
@@ -74,9 +54,11 @@ def _has_nested_floats(call: Call, zone: str) -> bool:
     return any(_is_nested_float(argument.type) for argument in call.arguments)
 
 
-def _is_nested_float(data_type: DataType) -> bool:
+def _is_nested_float(data_type: types.DataType) -> bool:
     """Return whether the type is an array, a map or a tuple with floats in it."""
-    return has_floats(data_type) and isinstance(plain(data_type), Array | Map | Tuple)
+    return types.has_floats(data_type) and isinstance(
+        types.plain(data_type), types.Array | types.Map | types.Tuple
+    )
 
 
 def _mixes_bools(call: Call, zone: str) -> bool:
@@ -88,14 +70,14 @@ def _mixes_bools(call: Call, zone: str) -> bool:
         "transform": given[2:],
         "arrayResize": given[::2],
     }.get(call.name, given)
-    return any_part(call.type, (Boolean,)) and not all(
-        any_part(value.type, (Boolean,)) for value in values
+    return types.any_part(call.type, (types.Boolean,)) and not all(
+        types.any_part(value.type, (types.Boolean,)) for value in values
     )
 
 
 def _makes_decimals(call: Call | Cast, zone: str) -> bool:
     """Return whether the call or cast makes Decimals of Float32s."""
-    return any_part(call.type, (Decimal,)) and any(
+    return types.any_part(call.type, (types.Decimal,)) and any(
         "Float32" in argument.type.name for argument in call.children()
     )
 
@@ -103,15 +85,15 @@ def _makes_decimals(call: Call | Cast, zone: str) -> bool:
 def _has_nan(call: Call, zone: str) -> bool:
     """Return whether an argument is the constant NaN, as a text is beside an integer that does not have its value."""
     return any(
-        isinstance(a, Constant) and a.type == FLOAT64 and a.value.as_py() != a.value.as_py()
+        isinstance(a, Constant) and a.type == types.FLOAT64 and a.value.as_py() != a.value.as_py()
         for a in call.arguments
     )
 
 
 def _zone_of(call: Call, zone: str) -> str:
     """Return the zone of the time that the call gives, `zone` for a type without one, "UTC" for anything else."""
-    result = plain(call.type)
-    own = result.zone if isinstance(result, DateTime | DateTime64) else "UTC"
+    result = types.plain(call.type)
+    own = result.zone if isinstance(result, types.DateTime | types.DateTime64) else "UTC"
     return own or zone
 
 
@@ -124,8 +106,8 @@ def _skips_hours(call: Call, zone: str) -> bool:
 def _moves_by_days(call: Call, zone: str) -> bool:
     """Return whether an argument is an interval and the result a time in another zone than UTC,
     since its clocks may skip an hour."""
-    kinds = (plain(a.type) for a in call.arguments)
-    return any(isinstance(k, Interval) for k in kinds) and _skips_hours(call, zone)
+    kinds = (types.plain(a.type) for a in call.arguments)
+    return any(isinstance(k, types.Interval) for k in kinds) and _skips_hours(call, zone)
 
 
 def _counts_seconds(call: Call, zone: str) -> bool:
@@ -135,14 +117,14 @@ def _counts_seconds(call: Call, zone: str) -> bool:
 
 def _rounds_to_fewer_digits(call: Call, zone: str) -> bool:
     """Return whether the call rounds a DateTime64 from an origin to a unit with fewer digits than the time."""
-    given, made = (getattr(plain(e.type), "precision", 0) for e in (call.arguments[0], call))
+    given, made = (getattr(types.plain(e.type), "precision", 0) for e in (call.arguments[0], call))
     return len(call.arguments) > 2 and made < given
 
 
 def _makes_wide_integers(call: Call, zone: str) -> bool:
     """Return whether the call makes wide integers of Decimals."""
     has_decimals = any("Decimal" in argument.type.name for argument in call.arguments)
-    return has_decimals and any_part(call.type, (WideNumber,))
+    return has_decimals and types.any_part(call.type, (types.WideNumber,))
 
 
 def _counts_to_64_bits(call: Call, zone: str) -> bool:
@@ -176,16 +158,18 @@ def _reads_texts_together(part: Call | Cast) -> bool:
         return False
     if isinstance(part, Cast):
         return bool(_TRIES.search(part.type.name))
-    return bool(_READS_DATES.match(part.name)) and any_part(part.type, (Date, Date32))
+    return bool(_READS_DATES.match(part.name)) and types.any_part(
+        part.type, (types.Date, types.Date32)
+    )
 
 
 def _counts_nanoseconds(call: Call, zone: str) -> bool:
     """Return whether the call is a difference of times with nine digits, which wrapped around beyond 292 years."""
-    result = plain(call.type)
+    result = types.plain(call.type)
     return (
-        isinstance(result, Decimal)
+        isinstance(result, types.Decimal)
         and result.scale == 9
-        and any(isinstance(plain(a.type), DateTime64) for a in call.arguments)
+        and any(isinstance(types.plain(a.type), types.DateTime64) for a in call.arguments)
     )
 
 
@@ -212,8 +196,12 @@ _CHANGED: tuple[tuple[int, Concerns, tuple[str, ...]], ...] = (
     (5, _any, ("jaroSimilarity", "jaroWinklerSimilarity")),
     (5, _any, ("countMatches", "countMatchesCaseInsensitive", "compareSubstrings")),
     (5, _any, ("regexpQuoteMeta", "bitmaskToList", "upperUTF8", "lowerUTF8")),
-    (5, _of_types(Float), ("roundToExp2", "roundDown", "arrayRemove")),
-    (5, _of_types(Date32, DateTime64), ("toYearNumSinceEpoch", "toMonthNumSinceEpoch", "dateDiff")),
+    (5, _of_types(types.Float), ("roundToExp2", "roundDown", "arrayRemove")),
+    (
+        5,
+        _of_types(types.Date32, types.DateTime64),
+        ("toYearNumSinceEpoch", "toMonthNumSinceEpoch", "dateDiff"),
+    ),
     (5, _constant_with("xx"), ("formatDateTimeInJodaSyntax",)),
     (5, _constant_with("%D"), _PARSING),
     (5, _skips_hours, tuple(f"{verb}{u}s" for verb in ("add", "subtract") for u in _DAYS)),
@@ -224,17 +212,21 @@ _CHANGED: tuple[tuple[int, Concerns, tuple[str, ...]], ...] = (
     (8, _any, ("firstNonDefault", "widthBucket", "initcapUTF8", "overlay", "overlayUTF8")),
     (8, _any, ("decodeHTMLComponent", "decodeXMLComponent")),
     (8, _any, ("arrayWithConstant", "arrayDifference")),
-    (8, _of_types(Float), ("least", "greatest")),
+    (8, _of_types(types.Float), ("least", "greatest")),
     (8, _constant_with("S"), ("formatDateTimeInJodaSyntax",)),
     (8, _constant_with("zzzz"), ("formatDateTimeInJodaSyntax",)),
-    (8, _of_types(DateTime64), ("age",)),
+    (8, _of_types(types.DateTime64), ("age",)),
     (8, _counts_seconds, (*_MINUTES, "toStartOfInterval", "dateTrunc")),
     (9, _has_nested_floats, ("less", "greater", "lessOrEquals", "greaterOrEquals")),
     (9, _has_nested_floats, ("least", "greatest")),
     (10, _any, ("arrayROCAUC", "arrayAUCPR")),
-    (10, _of_types(Date32, DateTime64), tuple(f"toRelative{unit}Num" for unit in _RELATIVE)),
-    (10, _of_types(UUID), ("toUInt128OrDefault", "toUInt128OrNull", "toUInt128OrZero")),
-    (10, _of_types(UUID), ("accurateCastOrNull", "accurateCastOrDefault")),
+    (
+        10,
+        _of_types(types.Date32, types.DateTime64),
+        tuple(f"toRelative{unit}Num" for unit in _RELATIVE),
+    ),
+    (10, _of_types(types.UUID), ("toUInt128OrDefault", "toUInt128OrNull", "toUInt128OrZero")),
+    (10, _of_types(types.UUID), ("accurateCastOrNull", "accurateCastOrDefault")),
     (10, _makes_decimals, tuple(f"toDecimal{bits}" for bits in _DECIMALS)),
     (10, _makes_decimals, tuple(f"toDecimal{bits}OrDefault" for bits in _DECIMALS)),
     (10, _makes_decimals, ("accurateCast", "accurateCastOrNull", "accurateCastOrDefault")),
@@ -242,7 +234,7 @@ _CHANGED: tuple[tuple[int, Concerns, tuple[str, ...]], ...] = (
     (10, _mixes_bools, ("greatest", "least", "clamp", "transform", "mapConcat")),
     (10, _mixes_bools, ("arrayPushBack", "arrayResize")),
     (11, _any, ("extractAllGroupsVertical", "extractAllGroupsHorizontal")),
-    (11, _of_types(Date32, DateTime64), ("toStartOfISOYear",)),
+    (11, _of_types(types.Date32, types.DateTime64), ("toStartOfISOYear",)),
     (11, _has_nan, ("equals", "notEquals", "less", "greater", "lessOrEquals", "greaterOrEquals")),
     (12, _any, ("exp10", "cbrt", "convertCharset", "minSampleSizeContinuous")),
     (12, _rounds_to_fewer_digits, ("toStartOfInterval",)),
@@ -318,11 +310,11 @@ def changed_calls(expressions: Iterable[Expression], judged_by: int, zone: str) 
 
 def _shows_logic(expression: Expression) -> bool:
     """Return whether a text is made of `and` or `or` of Nullable(Bool)s, which was true or false until rules 11."""
-    return any_part(expression.type, (String,)) and any(
+    return types.any_part(expression.type, (types.String,)) and any(
         isinstance(part, Call)
         and part.name in ("and", "or")
-        and not isinstance(plain(part.type), Boolean)
-        and any(isinstance(plain(a.type), Boolean) for a in part.arguments)
+        and not isinstance(types.plain(part.type), types.Boolean)
+        and any(isinstance(types.plain(a.type), types.Boolean) for a in part.arguments)
         for part in expression_parts(expression)
     )
 
@@ -338,6 +330,6 @@ def _chooses_floats(call: AggregateCall) -> bool:
         return False
     is_extreme = call.name.startswith(("min", "max", "any"))
     return any(
-        _is_nested_float(argument.type) if is_extreme else has_floats(argument.type)
+        _is_nested_float(argument.type) if is_extreme else types.has_floats(argument.type)
         for argument in call.arguments
     )
