@@ -77,6 +77,8 @@ class GeoJsonWriter(Writer):
         if self._id is None:
             return ""
         column = batch.column(self._id)
+        if pa.types.is_floating(column.type) and pc.any(pc.invert(pc.is_finite(column))).as_py():
+            raise BadArguments("The id of a Feature is a finite number.")
         texts = json_texts(column, self.header.types[self._id], self._style)
         members = pc.binary_join_element_wise(',"id":', texts, "")
         return pc.if_else(column.is_valid(), members, "")
@@ -135,6 +137,8 @@ def _check_shapes(array: pa.Array, data_type: types.DataType) -> None:
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         raise BadArguments("GeoJSON has no coordinates that are not finite.")
     if data_type.name in ("LineString", "MultiLineString"):
+        if any((level == 0).any() for level in levels[:-1]):
+            raise BadArguments("A MultiLineString of GeoJSON has at least one line.")
         if (levels[-1] < _LINE_POINTS_MIN).any():
             raise BadArguments("A line of GeoJSON has at least two points.")
     elif data_type.name in ("Ring", "Polygon", "MultiPolygon"):

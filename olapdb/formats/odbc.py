@@ -13,7 +13,7 @@ from olapdb.formats.base import Ending, Format, Writer
 from olapdb.formats.texts import body, shown
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.byte_texts import fixed_bytes
-from olapdb.types.compound import without_low_cardinality
+from olapdb.types import DataType, LowCardinality
 
 _NULL_SIZE = -1
 
@@ -25,7 +25,7 @@ class OdbcWriter(Writer):
         """Return the number of the lines of the head, and the lines: what each has, and an entry a column."""
         lines = (
             ("name", *self.header.names),
-            ("type", *(without_low_cardinality(kind).name for kind in self.header.types)),
+            ("type", *(_shown_type(kind).name for kind in self.header.types)),
         )
         return _int32(len(lines)) + b"".join(_line(line) for line in lines)
 
@@ -44,6 +44,11 @@ class OdbcWriter(Writer):
     def finish(self, ending: Ending) -> bytes:
         """Return the totals as a row."""
         return b"" if ending.totals is None else self.write(ending.totals)
+
+
+def _shown_type(kind: DataType) -> DataType:
+    """Return the type that the driver is told: within other types it reads LowCardinality."""
+    return kind.inner if isinstance(kind, LowCardinality) else kind
 
 
 def _int32(number: int) -> bytes:

@@ -48,6 +48,7 @@ _QUERIES = {
     " CAST('b' AS Enum16('b' = 300)) AS j, toInt8(-1) AS k, toFloat32(1.5) AS l, toIntervalDay(3) AS m,"
     " repeat('x', 300) AS n, CAST(number % 2 ? 'u' : NULL AS LowCardinality(Nullable(String))) AS o,"
     " [[1, NULL], []] AS p, map('k', [(1, 'z')]) AS q FROM numbers(3)",
+    "short texts within": "SELECT map('a', toLowCardinality('b')) AS m, toLowCardinality('x') AS l",
     "two lines": "SELECT 'a\nbbb\nc' AS y, 'aa' AS m, 1 AS q",
 }
 _FORMATS = [

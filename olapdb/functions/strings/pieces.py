@@ -339,18 +339,10 @@ _ACROSS = scalar.define(
 )
 
 
-_DEFAULT_MATCHES_MAX = 1_000
-
-
 def _across_by_settings(changed: frozenset[str]) -> scalar.Resolver:
-    """Return the resolver of extractAllGroupsHorizontal that bounds the matches of a row by the changed setting."""
-    return _bounded(
-        int(Environment(changed=changed).setting(_MATCHES_MAX, str(_DEFAULT_MATCHES_MAX)))
-    )
-
-
-def _bounded(most: int) -> scalar.Resolver:
-    """Return the resolver of extractAllGroupsHorizontal with at most so many matches of a row."""
+    """Return the resolver of extractAllGroupsHorizontal that bounds the matches of a row by the setting, or its default if
+    it is not among the changed ones."""
+    most = int(Environment(changed=changed).setting(_MATCHES_MAX, "1000"))
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         """Resolve the call; its kernel raises TooLargeArray for a row of more matches."""
@@ -385,7 +377,7 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
         count=2,
         aliases=("extractAllGroups",),
     ),
-    replace(_ACROSS, resolver=_bounded(_DEFAULT_MATCHES_MAX), by_settings=_across_by_settings),
+    replace(_ACROSS, resolver=_across_by_settings(frozenset()), by_settings=_across_by_settings),
     define_by_value("extractGroups", text_rule(_TEXTS, 2), _first_groups, count=2),
     define_by_value(
         "regexpExtract",
