@@ -169,40 +169,53 @@ class Polygons:
         self._order = np.lexsort((-ranks[edges.rows], areas))
         owners = edges.polygons[edges.rings]
         self._begins = np.searchsorted(owners, np.arange(len(edges.rows) + 1))
+        with_edges = np.flatnonzero(np.diff(self._begins))
+        # The least and the greatest x and y of each polygon; a polygon without edges contains no point.
+        self._boxes = np.full((4, len(edges.rows)), np.nan)
+        if len(with_edges):
+            starts = self._begins[:-1][with_edges]
+            self._boxes[:, with_edges] = [
+                extreme.reduceat(values, starts)
+                for values in (edges.x1, edges.y1)
+                for extreme in (np.minimum, np.maximum)
+            ]
 
     @property
     def nbytes(self) -> int:
         """Return the bytes of the edges in memory."""
         edges = self._edges
         parts = (edges.x1, edges.y1, edges.x2, edges.y2, edges.rings, self._order, self._begins)
-        return sum(part.nbytes for part in parts)
+        return sum(part.nbytes for part in (*parts, self._boxes))
 
     def find(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Return the row of the smallest polygon that contains each point, its edges included; -1 without one."""
+        """Return the row of the smallest polygon that contains each point, its edges included; -1 without one.
+
+        A polygon is looked at if a point is between its least and its greatest x."""
         rows = np.full(len(x), -1, np.int64)
-        left = np.arange(len(x))
-        for polygon in self._order.tolist():
-            if not len(left):
-                break
-            hits = left[self._contains(polygon, x[left], y[left])]
-            rows[hits] = self._edges.rows[polygon]
-            left = left[rows[left] < 0]
+        by_x = np.argsort(x, kind="stable")
+        sorted_x = x[by_x]
+        firsts = np.searchsorted(sorted_x, self._boxes[0], "left")
+        ends = np.searchsorted(sorted_x, self._boxes[1], "right")
+        met = (firsts < ends) & ~np.isnan(self._boxes[0])
+        for polygon in self._order[met[self._order]].tolist():
+            places = by_x[firsts[polygon] : ends[polygon]]
+            low, high = self._boxes[2:, polygon]
+            places = places[(rows[places] < 0) & (low <= y[places]) & (y[places] <= high)]
+            if len(places):
+                hits = places[self._contains(polygon, x[places], y[places])]
+                rows[hits] = self._edges.rows[polygon]
         return rows
 
     def _contains(self, polygon: int, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Return whether a polygon contains each point; points outside of the box around it are not looked at."""
+        """Return whether a polygon contains each point, comparing a few points at a time."""
         edges, inside = self._edges, np.zeros(len(x), bool)
         chosen = slice(self._begins[polygon], self._begins[polygon + 1])
-        x1, y1, rings = edges.x1[chosen], edges.y1[chosen], edges.rings[chosen]
-        if not len(x1):
-            return inside
-        near = (x1.min() <= x) & (x <= x1.max()) & (y1.min() <= y) & (y <= y1.max())
+        rings = edges.rings[chosen]
         starts = np.flatnonzero(np.diff(rings, prepend=-1))
         holes = edges.holes[rings[starts]]
-        step = max(1, _PAIRS_MAX // len(x1))
-        places = np.flatnonzero(near)
-        for begin in range(0, len(places), step):
-            part = places[begin : begin + step]
+        step = max(1, _PAIRS_MAX // len(rings))
+        for begin in range(0, len(x), step):
+            part = slice(begin, begin + step)
             crossed, on = _sides(edges, chosen, x[part, None], y[part, None])
             odd = np.add.reduceat(crossed, starts, axis=1, dtype=np.int64) % 2 == 1
             touched = np.logical_or.reduceat(on, starts, axis=1)
