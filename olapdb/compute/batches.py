@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from olapdb.errors import NotSupportedError
 from olapdb.functions.base import Column
@@ -116,7 +117,14 @@ def take_rows(batch: pa.RecordBatch, positions: pa.Array) -> pa.RecordBatch:
     """Return the rows at the positions, in the order of the positions."""
     if not batch.num_columns:
         return rows_only(len(positions))
-    return batch.take(positions)
+    return pc.take(batch, positions, boundscheck=False)
+
+
+def take_known(column: pa.Array, positions: pa.Array) -> pa.Array:
+    """Return the values at positions that are known to be in the column: a wrong one reads beyond its memory.
+
+    Arrow takes half the time when it does not look for positions beyond the end."""
+    return pc.take(column, positions, boundscheck=False)
 
 
 def filter_rows(batch: pa.RecordBatch, keep: pa.BooleanArray) -> pa.RecordBatch:

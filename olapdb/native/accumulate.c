@@ -210,6 +210,27 @@ EXPORT void olapdb_sum_floats(int type, const void *values, const uint8_t *valid
     }
 }
 
+/* Add up, in row order, the deviations of `left` from the shift of each row's group, each times that of `right` where
+ * there is one. Without codes all rows are of group 0. Nothing is fused: the sums are numpy's. */
+EXPORT void olapdb_sum_deviations(const double *left, const double *left_shifts, const double *right,
+                                  const double *right_shifts, const int64_t *codes, int64_t rows, double *sums) {
+    if (codes == NULL) {
+        double sum = sums[0], left_shift = left_shifts[0], right_shift = right == NULL ? 0 : right_shifts[0];
+        if (right == NULL)
+            for (int64_t row = 0; row < rows; row++) sum += left[row] - left_shift;
+        else
+            for (int64_t row = 0; row < rows; row++) sum += (left[row] - left_shift) * (right[row] - right_shift);
+        sums[0] = sum;
+    } else if (right == NULL) {
+        for (int64_t row = 0; row < rows; row++) sums[codes[row]] += left[row] - left_shifts[codes[row]];
+    } else {
+        for (int64_t row = 0; row < rows; row++) {
+            int64_t code = codes[row];
+            sums[code] += (left[row] - left_shifts[code]) * (right[row] - right_shifts[code]);
+        }
+    }
+}
+
 /* Add decimals of 128 bits up; sums wrap around. Arrow aligns values by 8 bytes only. */
 EXPORT void olapdb_sum_decimals128(const uint64_t *values, const uint8_t *validity, int64_t bit,
                                    const int64_t *codes, int64_t rows, uint64_t *sums) {

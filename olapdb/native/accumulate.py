@@ -5,6 +5,8 @@ The forms in numpy are in `functions/aggregates/group_kernels.py`."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 
@@ -50,6 +52,19 @@ def sum_floats(values: ColumnValues, codes: np.ndarray | None, groups: int) -> n
     _check_rows(codes, values.rows)
     sums = zeros(groups, np.float64)
     kernels().olapdb_sum_floats(*values.column, codes, values.rows, sums)
+    return sums
+
+
+def sum_deviations(
+    factors: Sequence[tuple[np.ndarray, np.ndarray]], codes: np.ndarray | None, groups: int
+) -> np.ndarray:
+    """Return the sum of each group, added up in row order, of the product of one or two factors: the Float64 values of
+    a column less a number for each group."""
+    _check_rows(codes, len(factors[0][0]))
+    sums = zeros(groups, np.float64)
+    left, left_shifts = factors[0]
+    right, right_shifts = factors[1] if len(factors) == 2 else (None, None)
+    kernels().olapdb_sum_deviations(left, left_shifts, right, right_shifts, codes, len(left), sums)
     return sums
 
 

@@ -69,6 +69,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "olapdb_count": (None, (_POINTER, _LONG, _POINTER, _LONG, _POINTER)),
     "olapdb_sum_integers": (None, (*_COLUMN, _POINTER, _LONG, _POINTER)),
     "olapdb_sum_floats": (None, (*_COLUMN, _POINTER, _LONG, _POINTER)),
+    "olapdb_sum_deviations": (None, (*[_POINTER] * 5, _LONG, _POINTER)),
     "olapdb_sum_decimals128": (None, (_POINTER, _POINTER, _LONG, _POINTER, _LONG, _POINTER)),
     "olapdb_decimal_bits": (_LONG, (_POINTER, _POINTER, _LONG, _LONG)),
     "olapdb_sum_narrow_decimals": (
@@ -77,6 +78,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     ),
     "olapdb_extremes": (None, (*_COLUMN, _POINTER, _LONG, _INT, _POINTER, _POINTER)),
     "olapdb_positions": (_LONG, (_POINTER, _POINTER, _LONG, _LONG, _POINTER)),
+    "olapdb_coded_rows": (_LONG, (_POINTER, _LONG, _POINTER, _POINTER)),
     "olapdb_within": (_LONG, (*_COLUMN, _LONG, _POINTER, _INT, _INT, _POINTER)),
     "olapdb_mark_members": (None, (_INT, _POINTER, _LONG, _WORD, _POINTER)),
     "olapdb_find_members": (None, (*_COLUMN, _LONG, _WORD, _WORD, _POINTER, _POINTER)),
@@ -181,7 +183,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
 }
 """The result and the arguments of each kernel, as its source has them."""
 
-ABI = 33
+ABI = 34
 """`olapdb_abi()` of the library that these signatures fit. Raise both with every change of one."""
 
 

@@ -1,4 +1,4 @@
-/* Selections: the positions of the rows that a mask keeps. */
+/* Selections: the positions of the rows that a mask or a code keeps. */
 
 #include "compaction.h"
 
@@ -23,6 +23,18 @@ EXPORT int64_t olapdb_positions(const uint8_t *mask, const uint8_t *validity, in
     }
     for (; row < rows; row++)
         if (is_valid(mask, bit, row) && is_valid(validity, bit, row)) positions[count++] = row;
+    return count;
+}
+
+/* Write the rows whose code is 0 or more, ascending, and their codes; return their number. Both outputs have room for
+ * all rows: each row is written, the next one over one without a code, so that no branch is mispredicted. */
+EXPORT int64_t olapdb_coded_rows(const int64_t *codes, int64_t rows, int64_t *coded, int64_t *kept) {
+    int64_t count = 0;
+    for (int64_t row = 0; row < rows; row++) {
+        coded[count] = row;
+        kept[count] = codes[row];
+        count += codes[row] >= 0;
+    }
     return count;
 }
 

@@ -29,6 +29,13 @@ def positions(mask: pa.BooleanArray) -> np.ndarray:
     return kept
 
 
+def coded_rows(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows whose code is 0 or more, ascending, and their codes; int64 both."""
+    coded, kept = empty(len(codes), np.int64), empty(len(codes), np.int64)
+    count = kernels().olapdb_coded_rows(codes, len(codes), coded, kept)
+    return coded[:count], kept[:count]
+
+
 def kept_values(column: pa.Array, mask: pa.BooleanArray, count: int) -> pa.Array | None:
     """Return the values of the `count` rows that are true in a mask without NULL. Returns None for columns with
     NULL, for types of no fixed width of whole bytes, and for masks that begin within a byte."""

@@ -28,7 +28,7 @@ from olapdb.functions import parse_type, resolve_scalar
 from olapdb.functions.aggregates.registry import resolve_aggregate
 from olapdb.functions.base import Argument, Environment, Groups
 from olapdb.functions.datetime.rounding import multiples
-from olapdb.functions.kernels.columns import true_positions, view
+from olapdb.functions.kernels.columns import coded_rows, true_positions, view
 from olapdb.functions.kernels.hashing import hash_values
 from olapdb.native import selection
 from olapdb.native.library import library, without_kernels
@@ -277,6 +277,36 @@ def test_positions_of_true_rows(data: st.DataObject) -> None:
     compiled = true_positions(column)
     with without_kernels():
         np.testing.assert_array_equal(compiled, true_positions(column))
+
+
+@given(st.lists(st.integers(-1, 3) | st.integers(-(2**63), 2**63 - 1), max_size=200))
+def test_rows_with_a_code(codes: list[int]) -> None:
+    compiled = coded_rows(np.array(codes, np.int64))
+    with without_kernels():
+        expected = coded_rows(np.array(codes, np.int64))
+    for array, other in zip(compiled, expected, strict=True):
+        np.testing.assert_array_equal(array, other)
+
+
+@given(st.data())
+def test_moments_of_groups(data: st.DataObject) -> None:
+    """Variances and correlations add up the same deviations in the same order, to the last bit."""
+    rows, count = data.draw(st.integers(0, 60)), data.draw(st.integers(1, 4))
+    codes = data.draw(st.lists(st.integers(0, count - 1), min_size=rows, max_size=rows))
+    numbers = st.floats() | st.integers(-5, 5).map(float)
+    arguments = [
+        pa.array(
+            data.draw(st.lists(numbers | st.none(), min_size=rows, max_size=rows)), pa.float64()
+        )
+        for _ in range(2)
+    ]
+    for function, width in (("varPop", 1), ("stddevSamp", 1), ("corr", 2), ("covarSamp", 2)):
+        types = tuple(parse_type("Nullable(Float64)") for _ in range(width))
+        aggregate = resolve_aggregate(function, (), types)
+        compiled = aggregate.state(arguments[:width], Groups(np.array(codes, np.int64), count))
+        with without_kernels():
+            expected = aggregate.state(arguments[:width], Groups(np.array(codes, np.int64), count))
+        assert same_bits(compiled, expected)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.02, 0.17, 0.2, 0.4, 0.9, 0.999, 1.0])

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from olapdb.compute.batches import make_batch, rows_only, take_rows
+from olapdb.compute.batches import make_batch, rows_only, take_known, take_rows
 from olapdb.compute.context import ExecutionContext
 from olapdb.compute.evaluate import evaluate_array, evaluate_predicate
 from olapdb.compute.group_codes import factorise
@@ -490,11 +490,11 @@ def pair_rows(
         columns = [consecutive.column(name) for name in left_names]
     else:
         rows = from_numpy(pairs.left)
-        columns = [left.column(name).take(rows) for name in left_names]
+        columns = [take_known(left.column(name), rows) for name in left_names]
     if not left_names and not right_names:
         return rows_only(len(pairs.right))
     rows = from_numpy(pairs.right)
-    columns += [right.column(name).take(rows) for name in right_names]
+    columns += [take_known(right.column(name), rows) for name in right_names]
     every = [*left_names, *right_names]
     typed = [
         column

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.compute.hash_table import Lookup
+from olapdb.functions.kernels.columns import coded_rows
 from olapdb.records import dataclass
 from olapdb.types.arrow_values import from_numpy
 
@@ -50,8 +51,7 @@ class SinglePartners:
             if self.no_partner is not None:
                 codes = np.where(codes < 0, self.no_partner, codes)
             else:
-                left = np.flatnonzero(codes >= 0)
-                codes = np.take(codes, left)
+                left, codes = coded_rows(codes)
         return left, codes if self.rows is None else np.take(self.rows, codes)
 
 

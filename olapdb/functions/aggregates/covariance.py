@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.functions.aggregates import group_kernels
-from olapdb.functions.aggregates.shifted_moments import of_groups, short_means
+from olapdb.functions.aggregates.shifted_moments import of_groups, short_means, sum_deviations
 from olapdb.functions.aggregates.signatures import (
     illegal_argument,
     require_count,
@@ -66,21 +66,20 @@ class Covariance(Aggregate):
     def _of_values(self, left: np.ndarray, right: np.ndarray, groups: Groups) -> pa.Array:
         """Return the states of the groups from pairs of values. The result is bit for bit the one that `_combined`
         gives for states of one pair each, in fewer passes."""
-        total = group_kernels.sum_floats(np.ones(len(left)), groups)
-        deviations, moved, merged = [], [], []
+        total = groups.sizes.astype(np.float64)
+        factors, moved, merged = [], [], []
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             for values in (left, right):
                 sums = group_kernels.sum_floats(values, groups)
                 mean = np.where(total > 0, sums / total, 0.0)
-                around = values - of_groups(mean, groups)
-                shift = short_means(mean, group_kernels.sum_floats(around * around, groups), total)
-                deviations.append(values - of_groups(shift, groups))
-                moved.append(group_kernels.sum_floats(deviations[-1], groups))
+                squares = sum_deviations(groups, (values, mean), (values, mean))
+                shift = short_means(mean, squares, total)
+                factors.append((values, shift))
+                moved.append(sum_deviations(groups, factors[-1]))
                 merged.append(np.where(total > 0, shift + moved[-1] / total, 0.0))
             for a, b in ((0, 1), (0, 0), (1, 1))[: 3 if self.correlates else 1]:
                 product = np.where(total > 0, moved[a] * moved[b] / total, 0.0)
-                products = group_kernels.sum_floats(deviations[a] * deviations[b], groups)
-                merged.append(products - product)
+                merged.append(sum_deviations(groups, factors[a], factors[b]) - product)
         return self._states(total, merged)
 
     def _combined(self, fields: Sequence[np.ndarray], groups: Groups) -> pa.Array:

@@ -50,7 +50,7 @@ class HigherMoment(Aggregate):
         """Return skewness or kurtosis; NaN for too few values and for values that are all equal."""
         counts, _, *moments = _float_fields(states)
         divisor = counts - 1 if self.state_type.function.endswith("Samp") else counts
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             variance = moments[0] / divisor
             scale = variance * variance if self._order == 4 else variance**1.5
             result = np.where(divisor > 0, moments[-1] / counts / scale, np.nan)
@@ -65,7 +65,7 @@ class HigherMoment(Aggregate):
         """Return the states of the groups from the fields of the states to merge."""
         counts, means, *moments = fields
         total = group_kernels.sum_floats(counts, groups)
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             weighted = group_kernels.sum_floats(np.where(counts > 0, counts * means, 0.0), groups)
             mean = np.where(total > 0, weighted / total, 0.0)
             shift = means - of_groups(mean, groups)

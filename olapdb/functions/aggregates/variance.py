@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.functions.aggregates import group_kernels
-from olapdb.functions.aggregates.shifted_moments import of_groups, short_means
+from olapdb.functions.aggregates.shifted_moments import of_groups, short_means, sum_deviations
 from olapdb.functions.aggregates.signatures import (
     illegal_argument,
     require_count,
@@ -56,7 +56,7 @@ class Variance(Aggregate):
         sample = "Samp" in function
         divisor = counts - 1 if sample else counts
         too_few = np.inf if function.endswith("Stable") else np.nan
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             variance = np.where(divisor > 0, squares / divisor, too_few)
         result = np.sqrt(variance) if function.startswith("stddev") else variance
         with np.errstate(over="ignore"):  # a Float32 that overflows is infinite
@@ -65,16 +65,14 @@ class Variance(Aggregate):
     def _of_values(self, values: np.ndarray, groups: Groups) -> pa.Array:
         """Return the states of the groups from values. The result is bit for bit the one that `_combined` gives for
         states of one value each, in fewer passes."""
-        total = group_kernels.sum_floats(np.ones(len(values)), groups)
-        with np.errstate(divide="ignore", invalid="ignore"):
+        total = groups.sizes.astype(np.float64)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             sums = group_kernels.sum_floats(values, groups)
             mean = np.where(total > 0, sums / total, 0.0)
-            deviations = values - of_groups(mean, groups)
-            squares = group_kernels.sum_floats(deviations * deviations, groups)
+            squares = sum_deviations(groups, (values, mean), (values, mean))
             shift = short_means(mean, squares, total)
-            deviations = values - of_groups(shift, groups)
-            moved = group_kernels.sum_floats(deviations, groups)
-            spread = group_kernels.sum_floats(deviations * deviations, groups)
+            moved = sum_deviations(groups, (values, shift))
+            spread = sum_deviations(groups, (values, shift), (values, shift))
         return self._states(total, shift, moved, spread)
 
     def _combined(
@@ -82,7 +80,7 @@ class Variance(Aggregate):
     ) -> pa.Array:
         """Return the states of the groups from the fields of the states to merge."""
         total = group_kernels.sum_floats(counts, groups)
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             weighted = group_kernels.sum_floats(np.where(counts > 0, counts * means, 0.0), groups)
             mean = np.where(total > 0, weighted / total, 0.0)
             deviations = means - of_groups(mean, groups)
@@ -99,7 +97,7 @@ class Variance(Aggregate):
     ) -> pa.Array:
         """Build states from counts (`total`), the sums `moved` of deviations from `shift`, and the sums `spread` of
         their squares."""
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             spread = spread - np.where(total > 0, moved * moved / total, 0.0)
             mean = np.where(total > 0, shift + moved / total, 0.0)
         fields = [

@@ -388,6 +388,14 @@ def true_positions(keep: pa.BooleanArray) -> np.ndarray:
     return np.flatnonzero(plain_keep)
 
 
+def coded_rows(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows whose code, an int64, is 0 or more, ascending, and the codes of these rows; int64 both."""
+    if library() is not None:
+        return selection.coded_rows(np.ascontiguousarray(codes))
+    rows = np.flatnonzero(codes >= 0)
+    return rows, np.take(codes, rows)
+
+
 def wrapped(column: Column, arrow: pa.DataType) -> Column:
     """Cast a column or constant of numbers to `arrow`; integers wrap around."""
     return column if column.type == arrow else pc.cast(column, arrow, safe=False)
