@@ -14,6 +14,7 @@ from olapdb.functions import scalar
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts import numbers
 from olapdb.functions.kernels import columns, decimal_width
+from olapdb.functions.kernels.arrow_buffers import empty
 from olapdb.functions.kernels.decimal_width import has_short_form, lengthened, shortened
 from olapdb.functions.kernels.supertypes import as_number
 from olapdb.functions.registry import resolve_scalar
@@ -200,7 +201,7 @@ def _round_floats(values: np.ndarray, places: int, mode: str) -> np.ndarray:
         "trunc": np.trunc,
     }[mode]
     if places == 0:
-        return np.asarray(function(values))
+        return np.asarray(function(values, out=empty(len(values), values.dtype)))
     with np.errstate(over="ignore", invalid="ignore"):
         scale = values.dtype.type(10.0 ** min(abs(places), 400) if abs(places) < 309 else np.inf)
         if np.isinf(scale) and places < 0:
