@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -18,6 +17,7 @@ from olapdb import errors, types
 from olapdb.formats.absent import apart
 from olapdb.formats.base import Ending, Format, Header, Input, Reader, Rows, Structure, Writer
 from olapdb.formats.blocks import blocks_of, without_empty_end
+from olapdb.formats.csv_quotes import inside_quotes, shape_of
 from olapdb.formats.csv_shape import evened, leaf_counts, placed, row_sizes, tuple_of_texts
 from olapdb.formats.csv_single_quotes import with_double_quotes
 from olapdb.formats.delimited import infer_texts, with_dynamics
@@ -190,35 +190,11 @@ class _Layout:
         return int(row_sizes(values, is_mark)[1].max())
 
 
-def _inside_quotes(data: bytes, delimiter: str) -> np.ndarray:
-    """Return a mask of the bytes inside quoted values, the opening quote included, the closing one not. A quote
-    within an unquoted value has no meaning."""
-    values = np.frombuffer(data, np.uint8)
-    quotes = values == _QUOTE
-    inside = np.bitwise_xor.accumulate(quotes)
-    opening = np.flatnonzero(quotes & inside)
-    if not len(opening):
-        return inside
-    blank = np.isin(values, _BLANKS) & ~inside & (values != ord(delimiter))
-    solid = np.maximum.accumulate(np.where(blank, -1, np.arange(len(values))))
-    before = np.where(opening > 0, solid[opening - 1], -1)
-    doubled = (opening > 0) & (values[opening - 1] == _QUOTE)
-    edges = (*map(ord, (delimiter, "\n", "\r")),)
-    if (doubled | (before < 0) | np.isin(values[before], edges)).all():
-        return inside
-    inside = np.zeros(len(values), bool)
-    edge = re.escape(delimiter.encode())
-    quoted = rb"(?:\A|(?<=[\n\r])|(?<=" + edge + rb'))[ \t]*("[^"]*(?:""[^"]*)*)(?:"|\Z)'
-    for match in re.finditer(quoted, data):
-        inside[match.start(1) : match.end(1)] = True
-    return inside
-
-
 def _marks(data: bytes, delimiter: str) -> tuple[np.ndarray, np.ndarray]:
     """Return the bytes of the rows, with a final line feed, and a mask of the bytes that end values."""
     data = data if data.endswith(b"\n") else data + b"\n"
     values = np.frombuffer(data, np.uint8)
-    inside = _inside_quotes(data, delimiter)
+    inside = inside_quotes(data, delimiter)
     return values, ((values == _NEWLINE) | (values == ord(delimiter))) & ~inside
 
 
@@ -226,10 +202,7 @@ def _end_of_rows(data: bytes, delimiter: str) -> int:
     """Return the number of bytes up to and including the last line feed outside quotes."""
     if b'"' not in data:
         return data.rfind(b"\n") + 1
-    values = np.frombuffer(data, np.uint8)
-    inside = _inside_quotes(data, delimiter)
-    feeds = np.flatnonzero((values == _NEWLINE) & ~inside)
-    return int(feeds[-1]) + 1 if len(feeds) else 0
+    return shape_of(data, delimiter).end_of_rows
 
 
 def _trimmed(data: bytes, layout: _Layout) -> bytes:
@@ -239,11 +212,10 @@ def _trimmed(data: bytes, layout: _Layout) -> bytes:
     delimiter = layout.delimiter
     ends = (delimiter.encode(), b"\n", b"\r")
     blanks = [blank for blank in (b" ", b"\t") if blank not in ends]
-    near = (e + b for e in ends for b in blanks), (b + e for e in ends for b in blanks)
-    if data[:1] not in blanks and not any(pair in data for pairs in near for pair in pairs):
+    if not any(blank in data for blank in blanks) or not shape_of(data, delimiter).has_blanks:
         return data
     values = np.frombuffer(data, np.uint8)
-    inside = _inside_quotes(data, delimiter)
+    inside = inside_quotes(data, delimiter)
     blank = np.isin(values, [ord(b) for b in blanks]) & ~inside
     edge = np.isin(values, [ord(e) for e in ends]) & ~inside
     position = np.arange(len(values))
@@ -258,13 +230,14 @@ def _trimmed(data: bytes, layout: _Layout) -> bytes:
 def _table(data: bytes, layout: _Layout, names: tuple[str, ...], first_row: int) -> pa.Table:
     """Parse a block of rows into columns of texts; values that mean NULL or a default are null. Raises IncorrectData
     if the last quote is not closed."""
-    if b'"' in data and _inside_quotes(data, layout.delimiter)[-1]:
+    shape = shape_of(data, layout.delimiter) if b'"' in data else None
+    if shape is not None and shape.is_open:
         raise errors.IncorrectData(
             "The data are not CSV: a quoted value does not end.",
             hint="Is the file whole? A quote within a quoted value is written twice.",
         )
-    if b'"' in data:
-        _refuse_text_behind_quotes(data, layout, first_row)
+    if shape is not None and shape.text_behind_quotes is not None:
+        raise _text_behind_quotes(data, layout, first_row, shape.text_behind_quotes)
     if layout.ragged:
         filler = (layout.delimiter + layout.missing).encode()
         data = evened(*_marks(data, layout.delimiter), len(names), filler)
@@ -289,25 +262,18 @@ def _table(data: bytes, layout: _Layout, names: tuple[str, ...], first_row: int)
         raise _bad_row(data, layout, names, first_row, error) from None
 
 
-def _refuse_text_behind_quotes(data: bytes, layout: _Layout, first_row: int) -> None:
-    """Raise IncorrectData for the first row that has text between a closing quote and the delimiter."""
-    values = np.frombuffer(data, np.uint8)
-    inside = _inside_quotes(data, layout.delimiter)
-    closing = np.flatnonzero((values[1:] == _QUOTE) & ~inside[1:] & inside[:-1]) + 1
-    edges = np.isin(values, [ord(layout.delimiter), _NEWLINE, ord("\r"), _QUOTE])
-    blank = np.isin(values, _BLANKS) & (values != ord(layout.delimiter))
-    position = np.arange(len(values))
-    solid = np.minimum.accumulate(np.where(blank, len(values), position)[::-1])[::-1]
-    behind = np.append(solid, len(values))[closing + 1]
-    junk = np.flatnonzero((behind < len(values)) & ~np.append(edges, True)[behind])
-    if len(junk):
-        at = int(closing[junk[0]])
-        row = first_row + int(((values[:at] == _NEWLINE) & ~inside[:at]).sum())
-        text = bytes(values[at : at + 20]).decode("utf-8", "replace")
-        raise errors.IncorrectData(
-            f"Row {row} has {text!r} behind a quoted value, where a delimiter is expected.",
-            hint="A quote within a quoted value is written twice.",
-        )
+def _text_behind_quotes(
+    data: bytes, layout: _Layout, first_row: int, closing: int
+) -> errors.IncorrectData:
+    """Return the error about the row that has text between a closing quote, at `closing`, and the delimiter."""
+    before = data[:closing]
+    feeds = np.frombuffer(before, np.uint8) == _NEWLINE
+    row = first_row + int((feeds & ~inside_quotes(before, layout.delimiter)).sum())
+    text = data[closing : closing + 20].decode("utf-8", "replace")
+    return errors.IncorrectData(
+        f"Row {row} has {text!r} behind a quoted value, where a delimiter is expected.",
+        hint="A quote within a quoted value is written twice.",
+    )
 
 
 def _bad_row(
@@ -457,7 +423,7 @@ def _infer(source: Input, head_lines: int) -> Structure:
 def _quoted_columns(data: bytes, layout: _Layout) -> tuple[frozenset[int], frozenset[int]]:
     """Return two sets of column numbers: columns with a quoted value in any row, and in any row after the first."""
     values = np.frombuffer(data, np.uint8)
-    inside = _inside_quotes(data, layout.delimiter)
+    inside = inside_quotes(data, layout.delimiter)
     marks = np.flatnonzero(((values == _NEWLINE) | (values == ord(layout.delimiter))) & ~inside)
     opening = np.flatnonzero((values == _QUOTE) & inside)
     places = np.searchsorted(marks, opening)

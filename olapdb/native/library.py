@@ -78,6 +78,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     ),
     "olapdb_extremes": (None, (*_COLUMN, _POINTER, _LONG, _INT, _POINTER, _POINTER)),
     "olapdb_positions": (_LONG, (_POINTER, _POINTER, _LONG, _LONG, _POINTER)),
+    "olapdb_csv_shape": (None, (_POINTER, _LONG, _INT, _POINTER, _POINTER)),
     "olapdb_coded_rows": (_LONG, (_POINTER, _LONG, _POINTER, _POINTER)),
     "olapdb_within": (_LONG, (*_COLUMN, _LONG, _POINTER, _INT, _INT, _POINTER)),
     "olapdb_mark_members": (None, (_INT, _POINTER, _LONG, _WORD, _POINTER)),
