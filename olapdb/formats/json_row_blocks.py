@@ -10,8 +10,10 @@ import pyarrow as pa
 from olapdb import errors
 from olapdb.formats.base import Input
 from olapdb.formats.blocks import blocks_of
-from olapdb.functions.kernels import regexes
+from olapdb.functions.kernels import columns, regexes
 from olapdb.functions.kernels.escapes import spans
+from olapdb.native.json import json_rows
+from olapdb.native.library import library
 
 _BACKSLASH, _QUOTE = ord("\\"), ord('"')
 _OPEN = np.zeros(256, bool)
@@ -34,8 +36,10 @@ def outside_strings(data: np.ndarray, quote: int = _QUOTE) -> np.ndarray:
     return ~np.bitwise_xor.accumulate(quotes)
 
 
-def _row_spans(data: np.ndarray, depth: int) -> tuple[np.ndarray, np.ndarray]:
+def row_spans(data: np.ndarray, depth: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the start and end of each object or array at nesting depth `depth`."""
+    if library() is not None:
+        return json_rows(data, depth)
     outside = outside_strings(data)
     opens, closes = _OPEN[data] & outside, _CLOSE[data] & outside
     level = np.cumsum(opens.astype(np.int32) - closes)
@@ -68,7 +72,7 @@ class RowBlocks:
             self._bracket = data.find(b"[") + 1 if self._depth else 0
         values = np.frombuffer(data, np.uint8)
         depth = self._depth if self._bracket else 0
-        _, ends = _row_spans(values, depth)
+        _, ends = row_spans(values, depth)
         return int(ends[-1]) if len(ends) else 0
 
     def texts(self) -> Iterator[pa.Array]:
@@ -100,7 +104,7 @@ class KeyedRowBlocks:
         if not self._opened:
             self._opened = data.find(b"{") + 1
             self._starts = True
-        _, ends = _row_spans(np.frombuffer(data, np.uint8), int(self._starts))
+        _, ends = row_spans(np.frombuffer(data, np.uint8), int(self._starts))
         return int(ends[-1]) if len(ends) else 0
 
     def pairs(self) -> Iterator[tuple[pa.Array, pa.Array]]:
@@ -110,7 +114,7 @@ class KeyedRowBlocks:
             if self._starts:
                 data, self._starts = block[self._opened :], False
             values = np.frombuffer(data, np.uint8)
-            starts, ends = _row_spans(values, 0)
+            starts, ends = row_spans(values, 0)
             before = spans(values, np.concatenate(([0], ends[:-1]))[: len(starts)], starts)
             names = regexes.extracted(before, _NAME)
             rest = data[ends[-1] :] if len(ends) else data
@@ -127,8 +131,9 @@ def _texts(data: bytes, opening: bytes, *, in_array: bool) -> tuple[pa.Array, bo
     """Return the texts of the rows of a block, and whether it has a ] outside of rows. Raises CannotParseInput for
     anything but commas and blanks between rows, CannotReadAllData for an incomplete last row."""
     values = np.frombuffer(data, np.uint8)
-    starts, ends = _row_spans(values, 0)
-    rest = values[_gaps(len(values), starts, ends)]
+    starts, ends = row_spans(values, 0)
+    gap_starts, gap_ends = np.append(0, ends), np.append(starts, len(values))
+    _, rest = columns.bytes_of(spans(values, gap_starts, gap_ends))
     junk = rest[~np.isin(rest, list(b" \t\r\n,;]" if in_array else b" \t\r\n,;"))]
     if len(junk) and opening == b"{" and junk[0] == opening[0]:
         raise errors.CannotReadAllData(
@@ -140,11 +145,3 @@ def _texts(data: bytes, opening: bytes, *, in_array: bool) -> tuple[pa.Array, bo
             hint="Each row is an object or an array, as the format says; the last one must end.",
         )
     return spans(values, starts, ends), bool((rest == ord("]")).any())
-
-
-def _gaps(count: int, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """Return a mask of the `count` bytes that are in no span."""
-    change = np.zeros(count + 1, np.int32)
-    change[starts] += 1
-    np.subtract.at(change, ends, 1)
-    return np.asarray(np.cumsum(change[:-1]) == 0)

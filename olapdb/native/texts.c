@@ -104,3 +104,10 @@ EXPORT void olapdb_extreme_texts(const int32_t *offsets, const uint8_t *data, co
         *place = text;
     }
 }
+
+/* Write the bytes of spans one after the other. Span i has lengths[i] bytes from starts[i] on. */
+EXPORT void olapdb_join_spans(const uint8_t *data, const int64_t *starts, const int64_t *offsets, int64_t count,
+                              uint8_t *out) {
+    for (int64_t span = 0; span < count; span++)
+        memcpy(out + offsets[span], data + starts[span], (size_t)(offsets[span + 1] - offsets[span]));
+}

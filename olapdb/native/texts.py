@@ -10,9 +10,18 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.native.library import kernels
+from olapdb.native.memory import empty
 from olapdb.native.values import validity_of
 
 _NONE = -1
+
+
+def copied_spans(data: np.ndarray, starts: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Return the bytes of spans one after the other; span i begins at starts[i] and comes to lie from offsets[i] to
+    offsets[i + 1]. int64 both; the spans are within `data`."""
+    copied = empty(int(offsets[-1]), np.uint8)
+    kernels().olapdb_join_spans(data, starts, offsets, len(starts), copied)
+    return copied
 
 
 def match_pieces(

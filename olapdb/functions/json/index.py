@@ -15,6 +15,8 @@ import pyarrow.compute as pc
 
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.escapes import spans
+from olapdb.native.json import json_index
+from olapdb.native.library import library
 from olapdb.records import dataclass
 
 SCALAR, STRING, OBJECT, OBJECT_END, ARRAY, ARRAY_END, COLON, COMMA = range(8)
@@ -34,7 +36,7 @@ _IS_ESCAPABLE[list(b'"\\/bfnrtu')] = True
 _IS_HEX = np.zeros(256, bool)
 _IS_HEX[list(b"0123456789abcdefABCDEF")] = True
 _NUMBER_OR_WORD = r"^(?:true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)$"
-_LARGE_EXPONENT = r"[eE]\+?[0-9]*[1-9][0-9]{2}$"
+_LARGE_EXPONENT = r"[eE]\+?0*[1-9][0-9]{2,}$"
 """Numbers that Float64 may not hold, so that the text is not valid."""
 
 
@@ -75,7 +77,7 @@ class JsonIndex:
         values = np.zeros(len(self.kind), bool)
         of_object = self.kind[self.parent[inside]] == OBJECT
         values[inside] = np.where(
-            of_object, self.rank[inside] % 4 == 2, self.rank[inside] % 2 == 0
+            of_object, self.rank[inside] & 3 == 2, self.rank[inside] & 1 == 0
         ) & ((self.kind[inside] != OBJECT_END) & (self.kind[inside] != ARRAY_END))
         return values
 
@@ -101,6 +103,9 @@ class JsonIndex:
 def build_index(texts: pa.Array) -> JsonIndex:
     """Return the index of a column of texts without nulls."""
     offsets, data = columns.bytes_of(texts)
+    found = json_index(data, offsets) if library() is not None else None
+    if found is not None:
+        return JsonIndex(data, *found)
     rows = np.repeat(np.arange(len(texts)), np.diff(offsets))
     escaped = _escaped(data, offsets, rows)
     quotes = (data == ord('"')) & ~escaped

@@ -6,6 +6,8 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.functions.kernels import columns
+from olapdb.native.library import library
+from olapdb.native.texts import copied_spans
 
 _BACKSLASH = ord("\\")
 _LETTERS = np.arange(256, dtype=np.uint8)
@@ -19,6 +21,13 @@ def spans(data: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> pa.Array:
     """Return the bytes data[start:end] of each span as texts."""
     lengths = ends - starts
     offsets = columns.offsets_from_counts(lengths)
+    if library() is not None and len(lengths):
+        if lengths.min() < 0 or starts.min() < 0 or ends.max() > len(data):
+            raise IndexError("A span is not within the data.")
+        starts = np.ascontiguousarray(starts, np.int64)
+        return columns.strings_from(
+            offsets, copied_spans(np.ascontiguousarray(data), starts, offsets)
+        )
     source = np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])
     return columns.strings_from(offsets, data[source])
 
