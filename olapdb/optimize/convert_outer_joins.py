@@ -159,7 +159,8 @@ def _drops(condition: Expression, missing: dict[str, Constant]) -> bool:
 
 
 def _value(argument: Expression, missing: dict[str, Constant]) -> Constant | None:
-    """Return the value of a missing column or of a constant, None for any other expression."""
+    """Return the value of a missing column, of a constant, or of a conversion of either if it is NULL; None for any
+    other expression."""
     if isinstance(argument, Cast) and is_nullable(argument.type):
         value = _value(argument.argument, missing)
         return value if value is not None and not value.value.is_valid else None
