@@ -18,7 +18,6 @@ from typing import Literal
 import pyarrow as pa
 
 from olapdb.functions import default_value
-from olapdb.optimize.conditions import substitute
 from olapdb.plan.conditions import all_of, conjuncts, disjuncts, scalar_call
 from olapdb.plan.expressions import (
     Call,
@@ -28,6 +27,7 @@ from olapdb.plan.expressions import (
     Expression,
     columns_of,
     is_repeatable,
+    substitute,
 )
 from olapdb.plan.nodes import Field, Filter, Join, Node, Project, Schema
 from olapdb.plan.tree import bottom_up, map_subqueries, with_inputs
