@@ -67,7 +67,7 @@ class RunLock:
 
     def _wait(self, descriptor: int, deadline: float, sleep: Callable[[float], None]) -> None:
         """Lock the file; raise DbtRuntimeError if another process has it at the deadline."""
-        told = False
+        is_logged = False
         while True:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -81,9 +81,9 @@ class RunLock:
                     "dbt again when it has ended; wait_for_run in the profile is how many seconds "
                     "a run waits for another."
                 )
-            if not told:
+            if not is_logged:
                 logger.info(f"Waiting for another run of {self._schema}: {holder}")
-                told = True
+                is_logged = True
             sleep(_POLL_SECONDS)
 
 

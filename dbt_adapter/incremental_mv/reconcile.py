@@ -200,7 +200,7 @@ def _cause(row: Mapping[str, Any]) -> str:
 
 def _repair(names: ModelNames, row: Mapping[str, Any]) -> str:
     """Return the dbt command that repairs a partition: a backfill if it only has a gap, else a
-    repair."""
+    repair. Return "" for one that cannot be verified, unless bypass rows are the cause."""
     if row["gap_rows"] and row["verdict"] in ("equal", "retained") and not row["bypass_rows"]:
         return backfill_command(names)
     if row["verdict"] == "unverifiable" and not row["bypass_rows"]:

@@ -36,7 +36,7 @@ from olapdb.plan.expressions import (
     Expression,
     OuterColumn,
     columns_of,
-    transform,
+    substitute,
     walk,
 )
 from olapdb.types import UINT8, is_nullable, make_nullable
@@ -203,10 +203,10 @@ class SubqueryJoin:
         conditions: list[Expression] = []
         for node in reversed(above):
             if isinstance(node, plan.Filter):
-                conditions.append(_over(replace_outer(node.predicate, outer), values))
+                conditions.append(substitute(replace_outer(node.predicate, outer), values))
             else:
                 pairs = node.expressions
-                values = {n: _over(replace_outer(e, outer), values) for n, e in pairs}
+                values = {n: substitute(replace_outer(e, outer), values) for n, e in pairs}
         (value,) = values.values()
         read = columns_of(value).union(*map(columns_of, conditions)) & {n for n, _ in calls}
         if not read or not read <= counts:
@@ -274,11 +274,6 @@ def _where(
     if not is_nullable(call.type):
         missing = Constant(call.type, default_value(call.type))
     return scalar_call("if", (all_of(conditions), _as(value, call), missing))
-
-
-def _over(expression: Expression, values: dict[str, Expression]) -> Expression:
-    """Return the expression with each column named in `values` replaced by its expression there."""
-    return transform(expression, lambda e: values.get(e.name) if isinstance(e, ColumnRef) else None)
 
 
 def _as(value: Expression, call: CorrelatedSubquery) -> Expression:

@@ -17,6 +17,7 @@ from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import ColumnRef, Expression
 from olapdb.sql import nodes as sql
 from olapdb.sql.parser import parse_expression
+from olapdb.sql.trees import elements_of_tuple
 from olapdb.types import DataType
 
 PARTITION_VALUE = "_partition_value"
@@ -27,28 +28,19 @@ def has_partition_value(table: Table) -> bool:
     """Return whether a table has the column: not without PARTITION BY, nor with a stored column of that name."""
     if not table.partition_key or table.column(PARTITION_VALUE) is not None:
         return False
-    return bool(key_elements(parse_expression(table.partition_key)))
+    return bool(elements_of_tuple(parse_expression(table.partition_key)))
 
 
 @lru_cache(maxsize=512)
 def partition_value_column(table: Table) -> Column:
     """Return the column, which the table has, as an ALIAS of the partition key."""
     parsed = parse_expression(table.partition_key)
-    elements = key_elements(parsed)
+    elements = elements_of_tuple(parsed)
     is_tuple = elements != (parsed,)
     text = table.partition_key if is_tuple else f"tuple({table.partition_key})"
     return Column(
         0, PARTITION_VALUE, _type_of(sql.Function("tuple", elements), table), "ALIAS", text
     )
-
-
-def key_elements(key: sql.Expression) -> tuple[sql.Expression, ...]:
-    """Return the items of a partition key; a tuple's elements one by one."""
-    if isinstance(key, sql.TupleLiteral):
-        return key.elements
-    if isinstance(key, sql.Function) and key.name == "tuple":
-        return key.arguments
-    return (key,)
 
 
 class _KeyBinder(QueryBinder):

@@ -40,19 +40,19 @@ def parameter_sets(sets: Iterable[Parameters], count: int) -> list[Any]:
             f"executemany() takes rows, not an object of the class {type(sets).__name__}.",
             hint=_ROWS,
         )
-    whole: list[Any] = [() if one is None else one for one in sets]
-    for number, one in enumerate(whole, 1):
-        if isinstance(one, Mapping):
+    whole: list[Any] = [() if values is None else values for values in sets]
+    for number, values in enumerate(whole, 1):
+        if isinstance(values, Mapping):
             continue
-        if isinstance(one, str | bytes | Set) or not _has_length(one):
+        if isinstance(values, str | bytes | Set) or not _has_length(values):
             raise BadArguments(
-                f"Set {number} of the parameters is of the class {type(one).__name__}: {one!r:.80}.",
+                f"Set {number} of the parameters is of the class {type(values).__name__}: {values!r:.80}.",
                 hint=_ROWS,
             )
-        if len(one) != count:
-            kind = BadArguments if len(one) > count else UnknownQueryParameter
+        if len(values) != count:
+            kind = BadArguments if len(values) > count else UnknownQueryParameter
             raise kind(
-                f"The statement takes {count} parameters, {len(one)} were given in set {number}.",
+                f"The statement takes {count} parameters, {len(values)} were given in set {number}.",
                 hint=_HINT,
             )
     return whole

@@ -406,7 +406,7 @@ class ExecutionContext:
             yield alone(item)
 
     def is_long(self, scan: Hashable, rows: int) -> bool | None:
-        """Return whether threads save time for `rows` rows of a scan; None if no earlier run tells that. Also set
+        """Return whether threads save time for `rows` rows of a scan; None if no earlier run was measured. Also set
         `rows_at_once` so that the rows worked on at once take a bounded time."""
         expected = self.row_costs.expected(scan, rows)
         if expected is None:

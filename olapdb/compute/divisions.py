@@ -104,7 +104,7 @@ def _joined_by_division(
 ) -> list[pa.Array] | None:
     """Return the rows of pieces, division after division; None where a column has NULLs, or is no number or time."""
     starts = np.stack([piece.starts for piece in pieces])
-    made = []
+    joined = []
     for column in zip(*(piece.columns for piece in pieces), strict=True):
         values = [values_of(_indices(piece)) for piece in column]
         known = [as_integers(v).numbers for v in values if v is not None and v.validity is None]
@@ -115,8 +115,8 @@ def _joined_by_division(
         array = pa.Array.from_buffers(arrow, len(numbers), [None, pa.py_buffer(numbers)])
         if isinstance(column[0], pa.DictionaryArray):
             array = pa.DictionaryArray.from_arrays(array, column[0].dictionary, safe=False)
-        made.append(array)
-    return made
+        joined.append(array)
+    return joined
 
 
 def factorised(keys: Sequence[pa.Array], ends: np.ndarray | None) -> Factorised:

@@ -90,7 +90,7 @@ class Chain(Generic[Made]):
 class Stage(Iterator[pa.RecordBatch]):
     """The batches that some work makes of each item, in the order of the items.
 
-    The items are tasks, of which `known` tells what is known, or the batches of the stage below, as `gather` leaves them.
+    The items are tasks, about which `known` has facts, or the batches of the stage below, as `gather` leaves them.
     The work must be thread-safe, and its batches may have any number of rows."""
 
     def __init__(
@@ -226,8 +226,8 @@ def all_batches(
         if not isinstance(batches, Stage):
             yield from batches
             return
-        for made in batches.chain(stack).then(list).run(context):
-            for batch in made:
+        for batches_of_item in batches.chain(stack).then(list).run(context):
+            for batch in batches_of_item:
                 yield from cut(batch, context.batch_rows)
 
 

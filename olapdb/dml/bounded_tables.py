@@ -15,14 +15,16 @@ from olapdb.model.schema import Table
 def drop_oldest(origin: CommitOrigin, table_id: str, inserted: int | None) -> None:
     """Remove the oldest parts of a table while its settings say that it keeps too much.
 
-    Parts of the commit `inserted` stay, as do those that the minima of the settings keep. What views
+    Parts of the commit with the number `inserted` stay, as do those that the minima of the settings keep. What views
     made of the rows stays too, frozen."""
     change = RowChange(origin, "DROP PARTITION", retain=True)
     drop_chosen(change, table_id, partial(_leaving, inserted=inserted))
 
 
 def _leaving(table: Table, parts: Sequence[Part], *, inserted: int | None) -> list[Part]:
-    """Return the parts that leave, the oldest first; none if the table is not bounded any more."""
+    """Return the parts that leave, the oldest first; none if the table is not bounded any more. Parts of the commit
+    `inserted` never leave, nor do those without which the table would have less than min_rows_to_keep or
+    min_bytes_to_keep."""
     rows, size = sum(part.rows for part in parts), sum(map(_bytes, parts))
     limits = {
         name: int(table.setting(f"{name}_to_keep"))

@@ -31,7 +31,7 @@ from olapdb.plan.expressions import (
     Expression,
     columns_of,
     impure_calls,
-    transform,
+    substitute,
 )
 from olapdb.plan.tree import subqueries_of, walk_nodes
 from olapdb.records import dataclass
@@ -294,7 +294,7 @@ def over_columns(expression: Expression, node: plan.Node) -> Expression:
     scans. Raises InternalError unless only Projects lie between."""
     while isinstance(node, plan.Project):
         computed: Mapping[str, Expression] = dict(node.expressions)
-        expression = _replaced(expression, computed)
+        expression = substitute(expression, computed)
         node = node.child
     if not isinstance(node, plan.Scan):
         raise InternalError(f"No scan is below: {type(node).__name__}.")
@@ -302,14 +302,7 @@ def over_columns(expression: Expression, node: plan.Node) -> Expression:
         u: ColumnRef(t, c) for (u, c), t in zip(node.columns, node.types, strict=True)
     }
     names.update({u: ColumnRef(t, c) for u, c, t in node.predicate_columns})
-    return _replaced(expression, names)
-
-
-def _replaced(expression: Expression, values: Mapping[str, Expression]) -> Expression:
-    """Return the expression with references to columns replaced by expressions."""
-    return transform(
-        expression, lambda part: values.get(part.name) if isinstance(part, ColumnRef) else None
-    )
+    return substitute(expression, names)
 
 
 def _parsed(projection: Projection) -> nodes.Select:

@@ -14,7 +14,7 @@ from olapdb.formats.base import Input, Reader, Rows, Structure
 from olapdb.formats.blocks import blocks_of
 from olapdb.formats.escaping_rules import VALUE_PATTERNS, infer_values, read_values
 from olapdb.formats.header_detection import inferred_head
-from olapdb.formats.heads import Head, checked_head, no_structure, numbered_names
+from olapdb.formats.heads import Head, checked_head, no_structure, numbered_names, plain_names
 from olapdb.formats.matched import values_rows
 from olapdb.formats.texts import is_text
 from olapdb.functions import parse_type
@@ -157,7 +157,7 @@ def custom_reader(head_lines: int) -> Reader:
     def read(source: Input) -> Iterator[Rows]:
         """Yield the rows of a block at a time."""
         for head, values, first_row in blocks(source):
-            names = Head(_given(source, len(values))) if head is None else head
+            names = Head(plain_names(source, len(values))) if head is None else head
             if values and len(values[0]):
                 yield values_rows(values, names, _Layout(source).rule, source, first_row)
 
@@ -183,14 +183,7 @@ def _names(layout: _Layout, row: str, head_lines: int) -> tuple[str, ...]:
     """Return a name for each value of a row: the wanted columns' names if the data have no names."""
     if head_lines or layout.source.structure is None:
         return numbered_names(layout.count(row))
-    return _given(layout.source, 0)
-
-
-def _given(source: Input, count: int) -> tuple[str, ...]:
-    """Return the names of the wanted columns, or c1, c2, … without them."""
-    if source.structure is None:
-        return numbered_names(count)
-    return tuple(name for name, _ in source.structure)
+    return plain_names(layout.source, 0)
 
 
 def _head(layout: _Layout, values: list[pa.Array], head_lines: int) -> tuple[Head | None, int]:

@@ -62,6 +62,13 @@ def numbered_names(count: int) -> tuple[str, ...]:
     return tuple(f"c{at}" for at in range(1, count + 1))
 
 
+def plain_names(source: Input, count: int) -> tuple[str, ...]:
+    """Return the names of the columns of data without a head: those of the wanted columns, else c1, c2, …."""
+    if source.structure is None:
+        return numbered_names(count)
+    return tuple(name for name, _ in source.structure)
+
+
 def count_error(row: int, count: int, names: Sequence[str]) -> errors.DataError:
     """Return the error that a row has `count` values instead of one for each of `names`."""
     missing = f": {names[count]} has none" if count < len(names) else ""

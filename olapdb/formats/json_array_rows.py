@@ -11,7 +11,14 @@ import pyarrow as pa
 from olapdb import errors
 from olapdb.formats.base import Input, Reader, Rows, Structure
 from olapdb.formats.blocks import take_lines
-from olapdb.formats.heads import Head, checked_head, count_error, no_structure, numbered_names
+from olapdb.formats.heads import (
+    Head,
+    checked_head,
+    count_error,
+    no_structure,
+    numbered_names,
+    plain_names,
+)
 from olapdb.formats.json_read import as_strings, index_of, inferred_type, is_needed, rows_of_tokens
 from olapdb.formats.json_row_blocks import RowBlocks
 from olapdb.functions.json import paths
@@ -72,7 +79,7 @@ def array_rows(source: Input, blocks: Iterator[pa.Array], head: Head | None) -> 
         index = index_of(texts, first_row)
         offsets, values = paths.members_of(index, index.root)
         if head is None:
-            head = Head(_plain_names(source, _width(source, offsets)))
+            head = Head(plain_names(source, _width(source, offsets)))
         grid = _grid(source, offsets, values, head.names, first_row)
         yield _compact_rows(index, head, grid, source, first_row)
         first_row += len(texts)
@@ -111,13 +118,6 @@ def _grid(
     columns_at = np.arange(width)
     present = columns_at < counts[:, None]
     return np.where(present, values[np.where(present, offsets[:-1, None] + columns_at, 0)], -1)
-
-
-def _plain_names(source: Input, count: int) -> tuple[str, ...]:
-    """Return the column names of data without a head: the wanted columns' names, else c1, c2, …."""
-    if source.structure is None:
-        return numbered_names(count)
-    return tuple(name for name, _ in source.structure)
 
 
 def _compact_rows(

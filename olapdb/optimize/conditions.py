@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
-from olapdb.plan.expressions import Call, ColumnRef, Constant, Expression, InValues, transform, walk
+from olapdb.plan.expressions import Call, ColumnRef, Constant, Expression, InValues, walk
 
 _TOTAL = frozenset(
     {
@@ -44,16 +44,6 @@ def is_total(expression: Expression) -> bool:
 def is_cheap(expression: Expression) -> bool:
     """Return whether evaluating the expression twice costs nothing: a column or a constant."""
     return isinstance(expression, ColumnRef | Constant)
-
-
-def substitute(expression: Expression, by_name: Mapping[str, Expression]) -> Expression:
-    """Return the expression with columns replaced by the expressions that have their names."""
-
-    def change(e: Expression) -> Expression | None:
-        """Return the expression that a column stands for; None for another column and any other expression."""
-        return by_name.get(e.name) if isinstance(e, ColumnRef) else None
-
-    return transform(expression, change)
 
 
 def references(expressions: Iterable[Expression]) -> dict[str, int]:

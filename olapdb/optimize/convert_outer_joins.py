@@ -18,7 +18,6 @@ from typing import Literal
 import pyarrow as pa
 
 from olapdb.functions import default_value
-from olapdb.optimize.conditions import substitute
 from olapdb.plan.conditions import all_of, conjuncts, disjuncts, scalar_call
 from olapdb.plan.expressions import (
     Call,
@@ -28,6 +27,7 @@ from olapdb.plan.expressions import (
     Expression,
     columns_of,
     is_repeatable,
+    substitute,
 )
 from olapdb.plan.nodes import Field, Filter, Join, Node, Project, Schema
 from olapdb.plan.tree import bottom_up, map_subqueries, with_inputs
@@ -159,7 +159,8 @@ def _drops(condition: Expression, missing: dict[str, Constant]) -> bool:
 
 
 def _value(argument: Expression, missing: dict[str, Constant]) -> Constant | None:
-    """Return the value of a missing column or of a constant, None for any other expression."""
+    """Return the value of a missing column, of a constant, or of a conversion of either if it is NULL; None for any
+    other expression."""
     if isinstance(argument, Cast) and is_nullable(argument.type):
         value = _value(argument.argument, missing)
         return value if value is not None and not value.value.is_valid else None

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from olapdb.optimize.conditions import substitute
 from olapdb.plan.expressions import (
     Call,
     Cast,
@@ -20,6 +19,7 @@ from olapdb.plan.expressions import (
     Expression,
     InValues,
     columns_of,
+    substitute,
     walk,
 )
 from olapdb.plan.nodes import Aggregate, Node, Project

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from olapdb.optimize.join_graph import JoinGraph, build, graph_of, written_order
-from olapdb.plan.expressions import ColumnRef
-from olapdb.plan.nodes import Node, Project
-from olapdb.plan.tree import with_inputs
+from olapdb.plan.nodes import Node
+from olapdb.plan.tree import with_columns, with_inputs
 
 
 def join_by_equalities(root: Node) -> Node:
@@ -20,11 +19,4 @@ def join_by_equalities(root: Node) -> Node:
         return with_inputs(root, children)
     relations = tuple(join_by_equalities(relation) for relation in graph.relations)
     graph = JoinGraph(relations, graph.equalities, graph.conditions)
-    return with_columns_of(build(graph, written_order(graph)), root)
-
-
-def with_columns_of(node: Node, before: Node) -> Node:
-    """Return the node with the columns of another, in their order there."""
-    if node.schema == before.schema:
-        return node
-    return Project(node, tuple((f.name, ColumnRef(f.type, f.name)) for f in before.schema))
+    return with_columns(build(graph, written_order(graph)), root.schema)

@@ -20,9 +20,17 @@ from typing import TypeAlias, Union
 import pyarrow as pa
 
 from olapdb.errors import Error
-from olapdb.optimize.conditions import is_total, substitute
+from olapdb.optimize.conditions import is_total
 from olapdb.plan.conditions import all_of, any_of, conjuncts, disjuncts, equal
-from olapdb.plan.expressions import Call, Cast, ColumnRef, Expression, columns_of, is_repeatable
+from olapdb.plan.expressions import (
+    Call,
+    Cast,
+    ColumnRef,
+    Expression,
+    columns_of,
+    is_repeatable,
+    substitute,
+)
 from olapdb.plan.join_keys import key_type, with_nulls_of
 from olapdb.plan.nodes import Filter, Join, Node, Scan, Schema
 from olapdb.records import dataclass

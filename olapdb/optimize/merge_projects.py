@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from olapdb.optimize.conditions import is_cheap, references, substitute
+from olapdb.optimize.conditions import is_cheap, references
 from olapdb.plan.conditions import all_of, conjuncts
-from olapdb.plan.expressions import ColumnRef, is_repeatable
+from olapdb.plan.expressions import ColumnRef, is_repeatable, substitute
 from olapdb.plan.nodes import Filter, Node, Project
 from olapdb.plan.tree import bottom_up
 

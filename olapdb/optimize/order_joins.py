@@ -18,14 +18,20 @@ from math import prod
 from olapdb.config import tuning
 from olapdb.model.schema import Table
 from olapdb.optimize.cardinality import UNKNOWN, Estimator
-from olapdb.optimize.join_by_equalities import with_columns_of
 from olapdb.optimize.join_graph import JoinGraph, JoinTree, Relations, build, graph_of
 from olapdb.optimize.merge_projects import merge_projects
 from olapdb.optimize.prune_columns import prune_columns
 from olapdb.optimize.push_predicates import push_predicates
 from olapdb.plan.expressions import columns_of, is_repeatable
 from olapdb.plan.nodes import Filter, Join, Node, Plan, Scan
-from olapdb.plan.tree import all_nodes, bottom_up, expressions_of, map_subqueries, with_inputs
+from olapdb.plan.tree import (
+    all_nodes,
+    bottom_up,
+    expressions_of,
+    map_subqueries,
+    with_columns,
+    with_inputs,
+)
 from olapdb.records import dataclass
 
 DYNAMIC_MAX = 12
@@ -103,7 +109,7 @@ def _ordered(node: Node, estimator: Estimator, limit: int) -> Node:
     ordered = build(graph, tree) if changed else top
     for join in reversed(kept):
         ordered = replace(join, left=ordered, fields=ordered.schema)
-    return with_columns_of(ordered, node)
+    return with_columns(ordered, node.schema)
 
 
 def _partner_joins(node: Node) -> Iterator[Join]:

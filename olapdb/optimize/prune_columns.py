@@ -10,13 +10,14 @@ import pyarrow as pa
 from olapdb.errors import InternalError
 from olapdb.plan import nodes
 from olapdb.plan.expressions import ColumnRef, Expression, columns_of
+from olapdb.plan.tree import with_columns
 
 Names = frozenset[str]
 
 
 def prune_columns(root: nodes.Node) -> nodes.Node:
     """Remove from each node the columns that no node above needs; the root keeps its schema."""
-    return _exactly(_prune(root, frozenset(f.name for f in root.schema)), root.schema)
+    return with_columns(_prune(root, frozenset(f.name for f in root.schema)), root.schema)
 
 
 def _prune(node: nodes.Node, needed: Names) -> nodes.Node:
@@ -88,7 +89,7 @@ def _paste(node: nodes.Paste, needed: Names) -> nodes.Paste:
     sides = []
     for side in (node.left, node.right):
         kept = tuple(field for field in side.schema if field.name in needed)
-        sides.append(_exactly(_prune(side, frozenset(f.name for f in kept)), kept))
+        sides.append(with_columns(_prune(side, frozenset(f.name for f in kept)), kept))
     return replace(node, left=sides[0], right=sides[1])
 
 
@@ -99,14 +100,7 @@ def _used(expressions: Iterable[Expression]) -> Names:
 
 def _all(node: nodes.Node) -> nodes.Node:
     """Return a node all of whose columns count, as those of DISTINCT do, with the nodes below it pruned."""
-    return _exactly(_prune(node, frozenset(f.name for f in node.schema)), node.schema)
-
-
-def _exactly(node: nodes.Node, schema: tuple[nodes.Field, ...]) -> nodes.Node:
-    """Return the node with exactly this schema, by a Project on top if needed."""
-    if node.schema == schema:
-        return node
-    return nodes.Project(node, tuple((f.name, ColumnRef(f.type, f.name)) for f in schema))
+    return with_columns(_prune(node, frozenset(f.name for f in node.schema)), node.schema)
 
 
 def _scan(node: nodes.Scan, needed: Names) -> nodes.Scan:
@@ -182,5 +176,5 @@ def _union(node: nodes.Union, needed: Names) -> nodes.Union:
     inputs = []
     for branch in node.inputs:
         schema = tuple(branch.schema[i] for i in positions)
-        inputs.append(_exactly(_prune(branch, frozenset(f.name for f in schema)), schema))
+        inputs.append(with_columns(_prune(branch, frozenset(f.name for f in schema)), schema))
     return replace(node, inputs=tuple(inputs), fields=tuple(node.fields[i] for i in positions))

@@ -18,9 +18,15 @@ from dataclasses import replace
 
 from olapdb.config import tuning
 from olapdb.optimize.cardinality import Estimator
-from olapdb.optimize.conditions import substitute
 from olapdb.optimize.partial_aggregates import KEPT_BY_DUPLICATES, of_partials
-from olapdb.plan.expressions import AggregateCall, ColumnRef, Expression, columns_of, is_repeatable
+from olapdb.plan.expressions import (
+    AggregateCall,
+    ColumnRef,
+    Expression,
+    columns_of,
+    is_repeatable,
+    substitute,
+)
 from olapdb.plan.nodes import Aggregate, Field, Filter, Join, Node, Plan, Project
 from olapdb.plan.tree import bottom_up, expressions_of, map_subqueries, with_inputs
 from olapdb.records import dataclass

@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from olapdb.optimize.conditions import substitute
 from olapdb.plan import nodes
 from olapdb.plan.conditions import all_of, conjuncts
-from olapdb.plan.expressions import ColumnRef, Expression, columns_of, is_repeatable
+from olapdb.plan.expressions import ColumnRef, Expression, columns_of, is_repeatable, substitute
 from olapdb.plan.tree import with_inputs
 
 

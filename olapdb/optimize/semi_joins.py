@@ -22,7 +22,6 @@ from olapdb.optimize.partial_aggregates import KEPT_BY_DUPLICATES
 from olapdb.plan import nodes
 from olapdb.plan.conditions import all_of, all_of_any, conjuncts
 from olapdb.plan.expressions import (
-    ColumnRef,
     Expression,
     InSubquery,
     columns_of,
@@ -35,6 +34,7 @@ from olapdb.plan.tree import (
     map_expressions,
     map_subqueries,
     subqueries_of,
+    with_columns,
     with_inputs,
 )
 from olapdb.records import dataclass
@@ -71,7 +71,7 @@ class _SemiJoins:
         if key not in self._done:
             if is_set:
                 names = frozenset(f.name for f in node.schema)
-                rewritten = _exactly(self._distinct(node, names), node.schema)
+                rewritten = with_columns(self._distinct(node, names), node.schema)
             else:
                 rewritten = self._rows(node)
             self._done[key] = node, rewritten
@@ -230,10 +230,3 @@ def _names(node: nodes.Node) -> Names:
 def _read(expressions: Iterable[Expression]) -> Names:
     """Return the columns that expressions read."""
     return frozenset().union(*(columns_of(e) for e in expressions))
-
-
-def _exactly(node: nodes.Node, schema: nodes.Schema) -> nodes.Node:
-    """Return the node with exactly these columns."""
-    if node.schema == schema:
-        return node
-    return nodes.Project(node, tuple((f.name, ColumnRef(f.type, f.name)) for f in schema))

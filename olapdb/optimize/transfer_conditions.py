@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from olapdb.optimize.conditions import is_total, substitute
+from olapdb.optimize.conditions import is_total
 from olapdb.plan.conditions import all_of, conjuncts
-from olapdb.plan.expressions import ColumnRef, Expression, columns_of
+from olapdb.plan.expressions import ColumnRef, Expression, columns_of, substitute
 from olapdb.plan.nodes import Aggregate, Distinct, Filter, Join, Node, Project, Scan, Sort, Window
 from olapdb.plan.tree import bottom_up, map_subqueries, with_inputs
 from olapdb.types import Float, plain

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -385,6 +385,16 @@ def transform(
     if all(new is old for new, old in zip(changed_children, children, strict=True)):
         return expression
     return with_children(expression, changed_children)
+
+
+def substitute(expression: Expression, by_name: Mapping[str, Expression]) -> Expression:
+    """Return the expression with columns replaced by the expressions that have their names."""
+
+    def change(e: Expression) -> Expression | None:
+        """Return the expression that a column stands for; None for another column and any other expression."""
+        return by_name.get(e.name) if isinstance(e, ColumnRef) else None
+
+    return transform(expression, change)
 
 
 def walk(expression: Expression) -> Iterator[Expression]:

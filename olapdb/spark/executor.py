@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from functools import partial
 from queue import Empty, SimpleQueue
@@ -20,7 +20,13 @@ from olapdb.spark.items import run_items, task_attempts
 from olapdb.spark.session import spark_session
 from olapdb.spark.tasks import run_chunk
 from olapdb.views.jobs.chunk import ChunkTask, FailedChunk, StagedChunk
-from olapdb.views.jobs.executor import POLL_SECONDS, Stop, cancelled_error, never_stop
+from olapdb.views.jobs.executor import (
+    POLL_SECONDS,
+    Stop,
+    cancelled_error,
+    delete_chunks,
+    never_stop,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -107,14 +113,7 @@ class _Run:
             for future in running:
                 if future.done() and future.exception() is None:
                     ready.extend(future.result())
-            self._drop(ready)
-
-    def _drop(self, unwanted: Iterable[Computed]) -> None:
-        """Delete the files of chunks that the caller did not take: no commit can name them."""
-        for chunk in unwanted:
-            if isinstance(chunk, StagedChunk) and chunk.staged is not None:
-                for path in chunk.staged.paths:
-                    self.store.delete(path)
+            delete_chunks(self.store, ready)
 
     def _work(
         self, waiting: SimpleQueue[tuple[_Wave, Future[list[Computed]]]], stopped: threading.Event

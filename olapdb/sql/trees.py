@@ -24,6 +24,15 @@ def children(node: sql.Node) -> list[sql.Node]:
     return nodes_below
 
 
+def elements_of_tuple(expression: sql.Expression) -> tuple[sql.Expression, ...]:
+    """Return the elements of `(a, b)` or `tuple(a, b)`; any other expression as its only element."""
+    if isinstance(expression, sql.TupleLiteral):
+        return expression.elements
+    if isinstance(expression, sql.Function) and expression.name == "tuple":
+        return expression.arguments
+    return (expression,)
+
+
 _LEAVES = frozenset(
     [
         *("bool", "int", "float", "str", "bool | None", "int | None", "str | None"),

@@ -195,18 +195,18 @@ class ColumnCache:
     ) -> None:
         """Keep chunks of `sizes` bytes, except those that are there already or larger than the queue of new entries."""
         largest = self.entry_bytes_max
-        made = [
+        new_entries = [
             _Entry(file, key, values, nbytes)
             for key, values, nbytes in zip(keys, chunks, sizes, strict=True)
             if nbytes <= largest
         ]
-        if not made:
+        if not new_entries:
             return
         with self._lock:
             while self._abandoned:
                 self._forget_store(self._abandoned.popleft())
             entries = self._files.setdefault(file, {})
-            for entry in (entry for entry in made if entry.key not in entries):
+            for entry in (entry for entry in new_entries if entry.key not in entries):
                 entries[entry.key] = entry
                 ghost_bytes = self._evicted.pop((file, entry.key), None)
                 if ghost_bytes is None:

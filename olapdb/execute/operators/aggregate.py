@@ -96,10 +96,10 @@ def _aggregated(
         grouping = _Grouping(node, calls, context, merger)
         grouping.may_divide &= first is None
         loose = DividedGroups(calls, grouping.states, context, loose_account)
-        for made in _partials(grouping, child, context, first):
-            if first is not None and isinstance(made, Partial):
-                first.learn(made)
-            _add(made, merger, loose, grouping)
+        for piece in _partials(grouping, child, context, first):
+            if first is not None and isinstance(piece, Partial):
+                first.learn(piece)
+            _add(piece, merger, loose, grouping)
         for partial in known(calls) if known is not None else ():
             _add(partial, merger, loose, grouping)
         with_sets = first is None and not node.sets and node.totals is None

@@ -284,9 +284,9 @@ class _Computed:
         """Return for each code, that of NULL last, whether its value is true, 0 where it is not known;
         uint8. The values are UInt8, and no thread may add to them."""
         known = self.known
-        made = self._flags
-        if made is not None and made[0] is known.values:
-            return made[1]
+        cached = self._flags
+        if cached is not None and cached[0] is known.values:
+            return cached[1]
         values = known.values
         numbers = arrow_columns.numpy_values(values.fill_null(0) if values.null_count else values)
         flags: np.ndarray

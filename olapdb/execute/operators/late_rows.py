@@ -43,7 +43,7 @@ from olapdb.functions.kernels.columns import from_values
 from olapdb.lazy import LazyModule
 from olapdb.model.columns import PartColumns
 from olapdb.model.part import ColumnBounds
-from olapdb.plan.expressions import ColumnRef, Expression, columns_of, is_repeatable, transform
+from olapdb.plan.expressions import ColumnRef, columns_of, is_repeatable, substitute
 from olapdb.plan.nodes import Limit, Project, Scan, Sort, SortKey
 from olapdb.records import dataclass
 from olapdb.types import UINT64
@@ -81,7 +81,9 @@ def late_top_batches(node: Sort, context: ExecutionContext) -> Iterator[pa.Recor
         expressions = dict(project.expressions)
         if not all(map(is_repeatable, expressions.values())):
             return None
-        keys = tuple(replace(key, expression=_inlined(key.expression, expressions)) for key in keys)
+        keys = tuple(
+            replace(key, expression=substitute(key.expression, expressions)) for key in keys
+        )
         if project.is_wide and wide_values.may_be_wide([key.expression for key in keys]):
             return None  # the Project computes them some rows at a time
     if not isinstance(scan, Scan) or not _reads_parts(scan, context):
@@ -124,13 +126,6 @@ def _fit_memory(rows: int, scan: Scan, used: Collection[str], context: Execution
     total = sum(part.uncompressed_bytes.get(name, 0) for part in parts for name in names)
     row_bytes = total // max(sum(part.rows for part in parts), 1)
     return rows * row_bytes <= context.memory.available_bytes // _SHARES_OF_KEYS
-
-
-def _inlined(key: Expression, expressions: dict[str, Expression]) -> Expression:
-    """Return a sort key over a projection's columns as one over the projection's input."""
-    return transform(
-        key, lambda part: expressions.get(part.name) if isinstance(part, ColumnRef) else None
-    )
 
 
 def _reads_parts(scan: Scan, context: ExecutionContext) -> bool:

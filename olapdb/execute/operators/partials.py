@@ -180,7 +180,7 @@ def _elements_of_sets(partial: Partial) -> list[pa.Array]:
 
 
 def _bytes(column: pa.Array) -> int:
-    """Return the size of a column; of codes about that which their values will have, too."""
+    """Return the bytes of a column. For codes of texts add about the bytes that the texts will have once decoded."""
     codes = column.values if is_coded_set(column) else column
     if not isinstance(codes, pa.DictionaryArray):
         return bytes_of_rows(column)

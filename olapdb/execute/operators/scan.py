@@ -427,11 +427,11 @@ class _Reading:
         # A row's position in the task is that among all of its rows: it is read at first.
         first = [s for s in sources if s.name == TASK_ROW]
         waiting = [s for s in sources if s.name != TASK_ROW]
-        made = []
+        reading_steps = []
         for step, used in steps:
-            made.append(_Step(step, [s for s in waiting if s.unique in used]))
+            reading_steps.append(_Step(step, [s for s in waiting if s.unique in used]))
             waiting = [s for s in waiting if s.unique not in used]
-        return _Reading(list(sources), first, made, waiting, conditions)
+        return _Reading(list(sources), first, reading_steps, waiting, conditions)
 
     @property
     def has_later_columns(self) -> bool:

@@ -59,14 +59,14 @@ def _top_rows(
     top = _Top(node.keys, limit, context)
     with ExitStack() as stack:
         rows = begun(child, stack)
-        made: Iterable[Iterable[pa.RecordBatch]] = (map(top.rows, rows),)
+        batch_lists: Iterable[Iterable[pa.RecordBatch]] = (map(top.rows, rows),)
         if isinstance(rows, Stage):
-            made = (
+            batch_lists = (
                 rows.chain(stack)
                 .then(lambda batches_of_task: [*map(top.rows, batches_of_task)])
                 .run(context)
             )
-        for batches in made:
+        for batches in batch_lists:
             for batch in batches:
                 if not batch.num_rows:
                     continue

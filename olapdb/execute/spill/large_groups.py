@@ -111,9 +111,9 @@ def _merged(states: States, call: AggregateCall, account: MemoryAccount) -> pa.A
         rows = sum(map(len, parts))
         account.set(merging_bytes(sum(part.nbytes for part in parts), rows))
         joined = single_chunk(pa.chunked_array(parts))
-        one = single_chunk(call.aggregate.merge(joined, Groups(np.zeros(rows, np.int64), 1)))
-        account.set(one.nbytes)
-        return [one]
+        state = single_chunk(call.aggregate.merge(joined, Groups(np.zeros(rows, np.int64), 1)))
+        account.set(state.nbytes)
+        return [state]
 
     for column in states():
         waiting.append(column)

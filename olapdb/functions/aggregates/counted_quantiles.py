@@ -254,13 +254,13 @@ class CountedQuantiles(CountedValues):
                 steps = numbers[high] - numbers[low]
                 apart = (low != high) & (distance > 0)
                 between = numbers[low] + np.where(apart, steps / width * distance, 0.0)
-            made = np.where(low < 0, 0.0, between)
+            interpolated = np.where(low < 0, 0.0, between)
             if isinstance(result, Decimal):
-                taken = _as_decimals(made, result)
+                taken = _as_decimals(interpolated, result)
             elif isinstance(result, Integer):
-                taken = _as_integers(made, result)
+                taken = _as_integers(interpolated, result)
             else:
-                taken = columns.from_values(made, result.arrow)
+                taken = columns.from_values(interpolated, result.arrow)
             taken = group_kernels.take_rows(taken, np.where(low < 0, -1, np.arange(len(low))))
         if not taken.null_count:
             return taken

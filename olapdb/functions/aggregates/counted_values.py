@@ -94,8 +94,9 @@ class CountedValues(Aggregate):
 
 @dataclass(frozen=True)
 class MostFrequent(CountedValues):
-    """An aggregate of the values of the largest weights, of equal ones the smaller values. The others of a part of a
-    state can be left out, since each value is in one part."""
+    """An aggregate of the `values_max` values with the largest weights; of equal weights the smaller values come first.
+
+    A state that memory does not take is divided by value: each part then keeps its own largest ones only."""
 
     @property
     def division(self) -> Division:

@@ -43,7 +43,8 @@ _Encoder = Callable[[pa.Array, AggregateFunction], "pa.Array | None"]
 
 
 def state_bytes(states: pa.Array, state_type: AggregateFunction) -> pa.Array | None:
-    """Return the bytes of each state, binary values; None if the bytes of such states are not known here."""
+    """Return the bytes of each state, binary values; None if the bytes of such states are not known here, or if a state
+    is NULL."""
     if not all(_is_known(argument) for argument in state_type.arguments) or states.null_count:
         return None
     return _encoded(state_type.function, states, state_type)
@@ -55,7 +56,8 @@ def _is_known(data_type: DataType) -> bool:
 
 
 def _encoded(name: str, states: pa.Array, state_type: AggregateFunction) -> pa.Array | None:
-    """Return the bytes of states of the aggregate `name`, without the combinators that are told already."""
+    """Return the bytes of states of the aggregate `name`, which is what is left of the function's name once outer
+    combinators are encoded."""
     base = canonical_name(name)
     nullable = any(is_nullable(argument) for argument in state_type.arguments)
     if base is None:

@@ -55,17 +55,17 @@ def _days(parts: dict[str, np.ndarray], rows: int) -> tuple[np.ndarray, np.ndarr
     year = _year(parts)
     if year is None:
         year = np.full(rows, 2000 if ways else 1970)
-    one = np.ones(rows, np.int64)
+    ones = np.ones(rows, np.int64)
     if ways and ways[-1] == "day_of_year":
         start = calendar.year_start(year)
         days = start + parts["day_of_year"] - 1
         return days, days < calendar.year_start(year + 1)
     if ways and ways[-1] == "week":
-        fourth = calendar.days_from_civil(year, one, 4 * one)  # of January, in week 1
+        fourth = calendar.days_from_civil(year, ones, 4 * ones)  # of January, in week 1
         monday = fourth - (fourth + 3) % 7
-        return monday + 7 * (parts.get("week", one) - 1) + _weekday(parts, one) - 1, one > 0
-    month = parts.get("month", parts.get("month_name", one))
-    day = parts.get("day", one)
+        return monday + 7 * (parts.get("week", ones) - 1) + _weekday(parts, ones) - 1, ones > 0
+    month = parts.get("month", parts.get("month_name", ones))
+    day = parts.get("day", ones)
     days = calendar.days_from_civil(year, np.clip(month, 1, 12), day)
     return days, calendar.civil_from_days(days)[2] == day
 

@@ -111,8 +111,8 @@ def _has_path(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         constant = all(isinstance(value, pa.Scalar) for value in values)
         count = 1 if constant else rows
         objects, wanted = (columns.as_array(value, count) for value in values)
-        found = has_path(objects, wanted)
-        return found[0] if constant else found
+        has_paths = has_path(objects, wanted)
+        return has_paths[0] if constant else has_paths
 
     return ScalarCall(name, types.UINT8, kernel, "pure")
 

@@ -47,14 +47,14 @@ def has_path(array: pa.Array, wanted: pa.Array) -> pa.Array:
     """Return whether each JSON has an entry at its row's path, or below it; UInt8."""
     entries = entries_of(array)
     rows, names = entries.rows, entries.paths
-    found = np.zeros(len(array), np.uint8)
+    has_entry = np.zeros(len(array), np.uint8)
     while len(rows):
         same = np.asarray(pc.equal(names, wanted.take(from_numpy(rows))))
-        found[rows[same]] = 1
+        has_entry[rows[same]] = 1
         inner = np.asarray(pc.match_substring(names, "."))
         rows = rows[inner]
         names = regexes.replaced(names.filter(pa.array(inner)), r"\.[^.]*$", "")
-    return columns.from_values(found, pa.uint8())
+    return columns.from_values(has_entry, pa.uint8())
 
 
 def defaulted(array: pa.Array, data_type: types.DataType) -> pa.Array:

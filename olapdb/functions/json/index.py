@@ -344,7 +344,7 @@ def _ungrammatical(tokens: _Tokens, tree: _Tree, count: int) -> np.ndarray:
 
 
 def _bad_scalars(data: np.ndarray, tokens: _Tokens, count: int) -> np.ndarray:
-    """Return for each text whether a scalar is neither a number nor true, false or null."""
+    """Return for each text whether a scalar is neither a number nor true, false or null, or is a number beyond Float64."""
     bad = np.zeros(count, bool)
     scalars = np.flatnonzero(tokens.kind == SCALAR)
     if len(scalars):

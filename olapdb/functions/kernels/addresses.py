@@ -83,8 +83,8 @@ def fixed_binary(raw: np.ndarray, valid: np.ndarray | None = None) -> pa.Array:
 def ipv4_texts(array: pa.Array) -> pa.Array:
     """Format IPv4 addresses, given as UInt32, as 10.0.0.1; NULL stays null."""
     if library() is not None and len(array) <= addresses.ROWS_MAX:
-        made = addresses.ipv4_texts(columns.numpy_values(array))
-        return pc.if_else(array.is_valid(), made, None) if array.null_count else made
+        formatted = addresses.ipv4_texts(columns.numpy_values(array))
+        return pc.if_else(array.is_valid(), formatted, None) if array.null_count else formatted
     octets = [
         array if at == 0 else pc.shift_right(array, pa.scalar(at, pa.uint32()))
         for at in (24, 16, 8, 0)

@@ -60,10 +60,10 @@ def replaced(
 ) -> pa.Array:
     """Replace the first match in each text for 1, all matches for None; NULL stays NULL. In the replacement \\0 is
     the match, and \\1 to \\9 are its groups. Raises pyarrow.ArrowInvalid for a wrong pattern or reference."""
-    made = _replaced_by_kernel(texts, pattern, replacement, max_replacements)
-    if made is None:
+    by_kernel = _replaced_by_kernel(texts, pattern, replacement, max_replacements)
+    if by_kernel is None:
         return _replaced_by_re2(texts, pattern, replacement, max_replacements)
-    outcomes, new = made
+    outcomes, new = by_kernel
     left = _given_up(outcomes, texts)
     if left is not None:
         others = _replaced_by_re2(texts.filter(left), pattern, replacement, max_replacements)

@@ -114,8 +114,8 @@ def _overlaying(combine: Overlay, make: MakePlane) -> scalar.Kernel:
 
     def of_row(call: scalar.Invocation, values: Sequence[object]) -> object:
         """Return the polygons that the set operation gives for one row, in the row's coordinates."""
-        made = combine(*_shapes(call, values, make))
-        return [[_with_fields(ring, made.plane) for ring in p] for p in made.polygons]
+        shape = combine(*_shapes(call, values, make))
+        return [[_with_fields(ring, shape.plane) for ring in p] for p in shape.polygons]
 
     return _kernel(of_row)
 
@@ -174,17 +174,19 @@ def _on(suffix: str, make: MakePlane) -> list[scalar.ScalarDefinition]:
         "Intersection": shape_overlay.intersection,
         "SymDifference": shape_overlay.symmetric_difference,
     }
-    made = [
+    definitions = [
         (f"polygons{name}", _areas_rule(MULTI_POLYGON), _overlaying(combine, make))
         for name, combine in overlays.items()
     ]
-    made += [
+    definitions += [
         ("polygonsWithin", _areas_rule(UINT8), _relating(shape_relations.within, make)),
         ("polygonsIntersect", _areas_rule(UINT8), _meeting(make)),
         ("geometryIntersect", _any_rule(UINT8), _meeting(make)),
         ("polygonsDistance", _areas_rule(FLOAT64), _distance(make)),
     ]
-    return [scalar.define(name + suffix, rule, kernel, count=2) for name, rule, kernel in made]
+    return [
+        scalar.define(name + suffix, rule, kernel, count=2) for name, rule, kernel in definitions
+    ]
 
 
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (

@@ -19,6 +19,7 @@ from olapdb.functions.numeric.xx_hashes import (
     folded_product,
     long_lanes,
     merged_lanes,
+    mixed_16,
     secret_word,
 )
 
@@ -95,13 +96,6 @@ def _to_16(v: HashedValues) -> tuple[np.ndarray, np.ndarray]:
     return avalanche(mixed), avalanche(above + high * P2)
 
 
-def _mix_16(v: HashedValues, at: int | np.ndarray, secret: int) -> np.ndarray:
-    """Return the folded product of the 16 bytes at `at` and the 16 bytes of the secret at `secret`."""
-    return folded_product(
-        v.word(at) ^ secret_word(secret), v.word(at + 8) ^ secret_word(secret + 8)
-    )
-
-
 def _mixed(
     state: tuple[np.ndarray, np.ndarray],
     v: HashedValues,
@@ -111,8 +105,8 @@ def _mixed(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the two halves of the state after the 16 bytes at `first` and those at `second`."""
     low, high = state
-    low = (low + _mix_16(v, first, secret)) ^ (v.word(second) + v.word(second + 8))
-    high = (high + _mix_16(v, second, secret + 16)) ^ (v.word(first) + v.word(first + 8))
+    low = (low + mixed_16(v, first, secret)) ^ (v.word(second) + v.word(second + 8))
+    high = (high + mixed_16(v, second, secret + 16)) ^ (v.word(first) + v.word(first + 8))
     return np.asarray(low), np.asarray(high)
 
 

@@ -131,7 +131,7 @@ def _xxh3_to_16(v: HashedValues) -> np.ndarray:
     return avalanche(v.lengths.astype(U64) + low.byteswap() + high + folded_product(low, high))
 
 
-def _of_16(v: HashedValues, at: int | np.ndarray, secret: int) -> np.ndarray:
+def mixed_16(v: HashedValues, at: int | np.ndarray, secret: int) -> np.ndarray:
     """Return the folded product of the 16 bytes at `at` and the 16 bytes of the secret at `secret`."""
     return folded_product(
         v.word(at) ^ secret_word(secret), v.word(at + 8) ^ secret_word(secret + 8)
@@ -146,7 +146,7 @@ def _xxh3_to_128(v: HashedValues) -> np.ndarray:
         if len(rows):
             part = v.chosen(rows)
             end = part.lengths - 16 * (step + 1)
-            mixed = _of_16(part, 16 * step, 32 * step) + _of_16(part, end, 32 * step + 16)
+            mixed = mixed_16(part, 16 * step, 32 * step) + mixed_16(part, end, 32 * step + 16)
             total[rows] += mixed
     return avalanche(total)
 
@@ -155,12 +155,12 @@ def _xxh3_to_240(v: HashedValues) -> np.ndarray:
     """Return XXH3 of values of 129 to 240 bytes."""
     total = v.lengths.astype(U64) * P1
     for step in range(8):
-        total = total + _of_16(v, 16 * step, 16 * step)
+        total = total + mixed_16(v, 16 * step, 16 * step)
     total = avalanche(total)
     for rows, block, at in v.blocks(16):
         if at >= 128:
-            total[rows] += _of_16(block, at, at - 128 + 3)
-    return avalanche(total + _of_16(v, v.lengths - 16, 136 - 17))
+            total[rows] += mixed_16(block, at, at - 128 + 3)
+    return avalanche(total + mixed_16(v, v.lengths - 16, 136 - 17))
 
 
 def _xxh3_long(v: HashedValues) -> np.ndarray:

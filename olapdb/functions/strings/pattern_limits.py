@@ -59,10 +59,10 @@ def _check(lists: pa.Array, limits: dict[str, str]) -> None:
     offsets, patterns = columns.elements_of(lists)
     sizes = columns.numpy_values(pc.fill_null(pc.binary_length(columns.text(patterns)), 0))
     totals = np.diff(np.concatenate(([0], np.cumsum(sizes)))[offsets])
-    for name, found in ((_LENGTH, sizes), (_TOTAL, totals)):
+    for name, byte_counts in ((_LENGTH, sizes), (_TOTAL, totals)):
         most = int(limits.get(name, 0))
-        if most and len(found) and found.max() > most:
+        if most and len(byte_counts) and byte_counts.max() > most:
             raise errors.BadArguments(
-                f"Patterns of {found.max()} bytes are longer than {name} = {most}.",
+                f"Patterns of {byte_counts.max()} bytes are longer than {name} = {most}.",
                 hint=f"SET {name} = 0 takes patterns of any length.",
             )

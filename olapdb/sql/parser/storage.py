@@ -6,6 +6,7 @@ from olapdb.errors import BadArguments, SyntaxError
 from olapdb.sql import nodes
 from olapdb.sql.parser import clauses, expressions, operands, sorting
 from olapdb.sql.parser.cursor import TokenCursor
+from olapdb.sql.trees import elements_of_tuple
 
 _SECOND_WORDS = {"PARTITION": "BY", "PRIMARY": "KEY", "ORDER": "BY", "SAMPLE": "BY"}
 
@@ -112,7 +113,7 @@ def parse_engine(cursor: TokenCursor) -> nodes.EngineClause:
 
 def parse_key(cursor: TokenCursor) -> tuple[nodes.Expression, ...]:
     """Parse `a`, `(a, b)` or `tuple()`; return the elements of the key."""
-    return _elements(expressions.parse_expression(cursor))
+    return elements_of_tuple(expressions.parse_expression(cursor))
 
 
 def key_form(cursor: TokenCursor, start: int) -> nodes.KeyForm:
@@ -145,7 +146,7 @@ def parse_sorting_key(cursor: TokenCursor) -> tuple[nodes.OrderItem, ...]:
             return tuple(items)
         cursor.move_to(start)  # (a + b) * 2
     item = _parse_sorting_item(cursor)
-    elements = _elements(item.expression)
+    elements = elements_of_tuple(item.expression)
     if elements == (item.expression,):
         return (item,)
     return tuple(nodes.OrderItem(e, item.descending, position=e.position) for e in elements)
@@ -156,15 +157,6 @@ def _parse_sorting_item(cursor: TokenCursor) -> nodes.OrderItem:
     position = cursor.position()
     expression = expressions.parse_expression(cursor)
     return nodes.OrderItem(expression, sorting.parse_descending(cursor), position=position)
-
-
-def _elements(expression: nodes.Expression) -> tuple[nodes.Expression, ...]:
-    """Return the elements of a tuple; any other expression as its only element."""
-    if isinstance(expression, nodes.TupleLiteral):
-        return expression.elements
-    if isinstance(expression, nodes.Function) and expression.name == "tuple":
-        return expression.arguments
-    return (expression,)
 
 
 # --- TTL

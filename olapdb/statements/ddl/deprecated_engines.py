@@ -11,6 +11,7 @@ from dataclasses import replace
 from olapdb import errors
 from olapdb.model.schema import Column
 from olapdb.sql import nodes
+from olapdb.sql.trees import elements_of_tuple
 from olapdb.types import Date
 
 SETTING = "allow_deprecated_syntax_for_merge_tree"
@@ -43,7 +44,7 @@ def with_clauses(
         storage,
         engine=replace(engine, arguments=rest, has_arguments=bool(rest)),
         partition_by=nodes.Function("toYYYYMM", (date,)),
-        order_by=tuple(nodes.OrderItem(item) for item in _items(key)),
+        order_by=tuple(nodes.OrderItem(item) for item in elements_of_tuple(key)),
         sample_by=sampling[0] if sampling else None,
         settings=(nodes.Setting("index_granularity", granularity.value),),
     )
@@ -78,12 +79,3 @@ def _check_date(
             hint="Say ENGINE = MergeTree PARTITION BY … ORDER BY ….",
             position=engine.position,
         )
-
-
-def _items(key: nodes.Expression) -> tuple[nodes.Expression, ...]:
-    """Return the expressions of a key: the elements of a tuple, else the key alone."""
-    if isinstance(key, nodes.TupleLiteral):
-        return key.elements
-    if isinstance(key, nodes.Function) and key.name == "tuple":
-        return key.arguments
-    return (key,)

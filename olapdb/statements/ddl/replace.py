@@ -195,8 +195,9 @@ def publish_replacement(
 
 
 def _views_of_replaced_columns(made: Table, existing: Table, snapshot: Snapshot) -> frozenset[str]:
-    """Return the ids of views that read a column which has a new id. Old and new rows have
-    different columns there, so these views' slices cannot be compared row by row."""
+    """Return the ids of views that join the table and read a column which has a new id. Old and new
+    rows have different columns there, so these views' slices cannot be compared row by row. Return
+    all views that join the table if it loses an ALIAS column."""
     new_ids = {column.name: column.id for column in made.columns}
     changed = {old.name for old in existing.columns if new_ids.get(old.name) != old.id}
     if _aliases(existing) - _aliases(made):  # plans contain alias expressions, not names

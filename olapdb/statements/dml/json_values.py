@@ -43,8 +43,9 @@ _TO_JSON = str.maketrans("()'", '[]"')
 def read_small_values(
     text: str, targets: Sequence[DataType]
 ) -> tuple[list[pa.Array], list[DataType]] | None:
-    """Return the columns and their types, as `olapdb.sql.values.csv_values.read_values` does. None
-    if the text is long, not plain, or has a value that its column reads otherwise."""
+    """Parse the rows of VALUES; return one array for each target column, and the type that its values
+    have before they are converted, as `olapdb.sql.values.csv_values.read_values` does. Return None
+    if the text is longer than JSON_TEXT_MAX, or if JSON may read it otherwise than ClickHouse."""
     rows = _parse_rows(text)
     if rows is None:
         return None

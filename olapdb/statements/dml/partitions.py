@@ -19,6 +19,7 @@ from olapdb.lineage.row_removal import RowChange
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.sql import nodes
+from olapdb.sql.trees import elements_of_tuple
 from olapdb.statements.context import StatementContext
 from olapdb.statements.dml.partition_values import (
     partition_id_of,
@@ -64,7 +65,7 @@ def find_partition(
     types = [
         element.type for element in TableLayout(table, context.environment).partition_expressions
     ]
-    elements = _elements(expression)
+    elements = elements_of_tuple(expression)
     if len(elements) != len(types):
         raise InvalidPartitionValue(
             f"PARTITION BY {table.partition_key} has {len(types)} elements, {len(elements)} are given.",
@@ -93,21 +94,12 @@ def _unpartitioned(table: Table, reference: nodes.PartitionReference) -> Error:
     )
 
 
-def _elements(given: nodes.Expression) -> tuple[nodes.Expression, ...]:
-    """Return the elements of a tuple; any other expression is the only element."""
-    if isinstance(given, nodes.TupleLiteral):
-        return given.elements
-    if isinstance(given, nodes.Function) and given.name == "tuple":
-        return given.arguments
-    return (given,)
-
-
 def _is_empty_tuple(given: nodes.Expression) -> bool:
     """Return whether the expression is a tuple without elements: `()` or `tuple()`."""
     is_tuple = isinstance(given, nodes.TupleLiteral) or (
         isinstance(given, nodes.Function) and given.name == "tuple"
     )
-    return is_tuple and not _elements(given)
+    return is_tuple and not elements_of_tuple(given)
 
 
 def select_parts(

@@ -23,7 +23,7 @@ class ColumnFacts:
     registers: np.ndarray | None
 
     def joined(self, other: ColumnFacts) -> ColumnFacts:
-        """Return the facts about these row groups and those of `other`, which had a sketch made if these had."""
+        """Return the facts about these row groups followed by those of `other`. Both have a sketch, or neither has."""
         registers = self.registers
         if registers is not None and other.registers is not None:
             registers = np.maximum(registers, other.registers)

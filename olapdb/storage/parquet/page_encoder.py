@@ -218,7 +218,7 @@ class _Pages:
         self, array: pa.Array, name: str, form: ColumnForm, registers: np.ndarray | None
     ) -> tuple[ChunkFooter, ColumnFacts]:
         """Append the pages of a column of a row group, and raise the registers of its sketch, if there is one; return
-        the footer's bytes of the column, and what is known of its values."""
+        the column's entry in the footer and the facts about its values."""
         encode_array = encoding.encode_numbers if form.width else encoding.encode_texts
         chunk = encode_array(array, form.form, self._room[self._used :], registers)
         while chunk is None:

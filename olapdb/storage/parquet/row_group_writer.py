@@ -192,9 +192,9 @@ class RowGroupsWriter:
         if not all(self._columns):
             return facts
         for columns in self._columns:
-            for name, found in columns.items():
+            for name, of_rows in columns.items():
                 before = facts.get(name)
-                facts[name] = found if before is None else before.joined(found)
+                facts[name] = of_rows if before is None else before.joined(of_rows)
         return facts
 
     def checksum(self) -> str:

@@ -309,7 +309,8 @@ def changed_calls(expressions: Iterable[Expression], judged_by: int, zone: str) 
 
 
 def _shows_logic(expression: Expression) -> bool:
-    """Return whether a text is made of `and` or `or` of Nullable(Bool)s, which was true or false until rules 11."""
+    """Return whether the expression gives texts and has in it an `and` or `or` with a Bool argument whose result is no
+    Bool: before rules 11 the result was a Nullable(Bool), whose text is true or false instead of 1 or 0."""
     return types.any_part(expression.type, (types.String,)) and any(
         isinstance(part, Call)
         and part.name in ("and", "or")

@@ -90,8 +90,8 @@ def unproven_reason(view: MaterializedView, snapshot: Snapshot) -> str:
     if view.unprovable or view.judged_by >= RULES:
         return view.unprovable
     reason = unproven_reason_now(view, snapshot)
-    told = _told_by_older_rules(view, snapshot)
-    return reason or (f"{told} Open it for writing, then replay." if told else "")
+    stale_reason = _stale_by_older_rules(view, snapshot)
+    return reason or (f"{stale_reason} Open it for writing, then replay." if stale_reason else "")
 
 
 def functions_changed_since(view: MaterializedView, snapshot: Snapshot) -> tuple[str, ...]:
@@ -103,9 +103,8 @@ def functions_changed_since(view: MaterializedView, snapshot: Snapshot) -> tuple
     return changed_functions(view, snapshot, None if parts is None else parts.plan)
 
 
-def _told_by_older_rules(view: MaterializedView, snapshot: Snapshot) -> str:
-    """Return the sentence that says why a view that older rules judged is stale as a whole, "" if it
-    is not."""
+def _stale_by_older_rules(view: MaterializedView, snapshot: Snapshot) -> str:
+    """Return why a view that older rules judged is stale as a whole, a sentence; "" if it is not."""
     changed = functions_changed_since(view, snapshot)
     if changed:
         return f"Older releases gave other answers of {', '.join(changed)}."
@@ -131,9 +130,9 @@ def judge_older_views(services: Services) -> None:
         draft.require(RevisionIs(view.id, view.revision))
         reason = unproven_reason_now(view, snapshot)
         draft.change(PutObject(replace(view, unprovable=reason, judged_by=RULES)))
-        told = _told_by_older_rules(view, snapshot)
-        if told:
-            origin = CommitOrigin(services, "ALTER", statement=told)
+        stale_reason = _stale_by_older_rules(view, snapshot)
+        if stale_reason:
+            origin = CommitOrigin(services, "ALTER", statement=stale_reason)
             draft.merge(invalidate_all_draft(origin, snapshot, view, "FUNCTION CHANGED"))
     publish_if_current(draft, CommitOrigin(services, "ALTER"))
 

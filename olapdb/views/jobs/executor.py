@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import field
 from typing import Protocol, TypeAlias
@@ -70,6 +70,14 @@ class Executor(Protocol):
         ...
 
 
+def delete_chunks(store: Store, unwanted: Iterable[StagedChunk | FailedChunk]) -> None:
+    """Delete the files of chunks that the caller did not take: no commit can name them."""
+    for chunk in unwanted:
+        if isinstance(chunk, StagedChunk) and chunk.staged is not None:
+            for path in chunk.staged.paths:
+                store.delete(path)
+
+
 @dataclass(frozen=True)
 class InProcessExecutor:
     """An executor with a few threads; Arrow's kernels release the interpreter lock."""
@@ -112,8 +120,9 @@ class InProcessExecutor:
                         yield outcomes.popleft()
             finally:
                 ended.set()
-                self._drop(
-                    (*outcomes, *(chunk.result() for chunk in running if not chunk.cancel()))
+                delete_chunks(
+                    self.store,
+                    (*outcomes, *(chunk.result() for chunk in running if not chunk.cancel())),
                 )
 
     def _compute_here(self, task: ChunkTask, stop: Stop) -> StagedChunk | FailedChunk:
@@ -123,7 +132,7 @@ class InProcessExecutor:
         ended = _Asking(stop)
         outcome = self._compute(task, 1, ended)
         if ended.is_set():
-            self._drop((outcome,))
+            delete_chunks(self.store, (outcome,))
             raise cancelled_error()
         return outcome
 
@@ -135,10 +144,3 @@ class InProcessExecutor:
             return compute_chunk(task, self.store, self.cache, ended, at_a_time)
         except Error as error:
             return FailedChunk(task.index, task.partition, error)
-
-    def _drop(self, unwanted: Sequence[StagedChunk | FailedChunk]) -> None:
-        """Delete the files of chunks that the caller did not take: no commit can name them."""
-        for chunk in unwanted:
-            if isinstance(chunk, StagedChunk) and chunk.staged is not None:
-                for path in chunk.staged.paths:
-                    self.store.delete(path)

@@ -18,7 +18,7 @@ from olapdb.ingest.read_parts import discard
 from olapdb.ingest.view_guardrails import SETTINGS as GUARDRAILS
 from olapdb.model.changes import Change
 from olapdb.model.frozen import freeze
-from olapdb.model.job import ChunkState, JobChunk
+from olapdb.model.job import ChunkState, JobChunk, JobKind
 from olapdb.model.part import Part
 from olapdb.model.requirements import DataVersionIs, Requirement, SchemaIs, ViewIs
 from olapdb.model.schema import MaterializedView, Table
@@ -37,8 +37,6 @@ ATTEMPTS_MAX = 8
 
 THREADS_DEFAULT_MAX = 4
 
-Operation: TypeAlias = Literal["BACKFILL", "REPLAY", "RECONCILE", "ADOPT"]
-
 
 @dataclass(frozen=True, slots=True)
 class ChunkEvent:
@@ -46,7 +44,7 @@ class ChunkEvent:
     the phase "compared" they are compared keys."""
 
     phase: Literal["planned", "computed", "published", "conflict", "failed", "compared"]
-    operation: Operation
+    operation: JobKind
     view: str
     index: int = 0
     total: int = 0
@@ -71,7 +69,7 @@ class ViewJob:
     record."""
 
     origin: CommitOrigin
-    operation: Operation
+    operation: JobKind
     executor: Executor
     progress: Progress
     record: JobRecord
@@ -81,7 +79,7 @@ class ViewJob:
     @staticmethod
     def of(
         origin: CommitOrigin,
-        operation: Operation,
+        operation: JobKind,
         executor: Executor | None,
         progress: Progress | None,
         finishing: Finishing | None = None,

@@ -299,12 +299,12 @@ class ReplayAttempt:
         if isinstance(table, Table) and not table.partition_key and self.slices == {UNPARTITIONED}:
             return
         known = {part.partition_id for part in self.snapshot.parts(target) if part.rows}
-        made = {change.part.partition_id for change in added}
+        added_partitions = {change.part.partition_id for change in added}
         stale = stale_slices(self.snapshot, self.view)
         for partition in self.slices:
             if (
                 old[partition]
-                or partition in known | made
+                or partition in known | added_partitions
                 or self.snapshot.data_version(target, partition)
             ):
                 continue

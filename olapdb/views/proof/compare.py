@@ -136,10 +136,10 @@ def _compare_merged(
 def _rows_of_keys(keys: Sequence[str], rows: pa.Table, others: pa.Table) -> pa.Table:
     """Return the row of `others` with the key of each of the rows, a row of NULLs without one."""
     index_rows, index_others = _match_keys(keys, rows, others)
-    found = np.full(rows.num_rows, -1, dtype=np.int64)
+    indices = np.full(rows.num_rows, -1, dtype=np.int64)
     of_rows = index_rows >= 0
-    found[index_rows[of_rows]] = index_others[of_rows]
-    return others.take(pa.array(found, mask=found < 0))
+    indices[index_rows[of_rows]] = index_others[of_rows]
+    return others.take(pa.array(indices, mask=indices < 0))
 
 
 def _rows_of_values(

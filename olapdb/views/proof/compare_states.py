@@ -146,8 +146,8 @@ class StateComparison:
     def _compare_compensated(
         self, left: pa.Array, right: pa.Array, added: pa.Array | None
     ) -> tuple[np.ndarray, float]:
-        """Compare (sum, error): another order of addition gives another error, which is no more than some last bits
-        of the sum."""
+        """Return what `compare` returns, of states (sum, error): both fields may differ by the tolerance times the sum,
+        since another order of addition gives another error."""
         sides = (left, right) if added is None else (left, right, added)
         sums = [pc.struct_field(side, 0).to_numpy(zero_copy_only=False) for side in sides]
         size: np.ndarray = np.fmax.reduce(np.abs(sums))
@@ -156,7 +156,7 @@ class StateComparison:
     def _compare_decayed(
         self, left: pa.Array, right: pa.Array, added: pa.Array | None
     ) -> tuple[np.ndarray, float]:
-        """Compare (seen, sum, time): only the sum is rounded."""
+        """Return what `compare` returns, of states (seen, sum, time): only the sum is rounded."""
         _, left_sums, _ = columns.struct_fields(left)
         _, right_sums, _ = columns.struct_fields(right)
         of_added = None if added is None else columns.struct_fields(added)[1]

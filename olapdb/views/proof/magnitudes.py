@@ -62,9 +62,9 @@ def magnitude_view(
     query = parse_query(view.query)
     if snapshot is not None:
         query = _with_plain_views(query, view.database, snapshot)
-    changed = _of_groups(query, names)
+    changed = _with_magnitudes(query, names)
     if not _is_grouped(query):
-        changed = _of_rows(view, target, changed, names)
+        changed = _with_absolute_columns(view, target, changed, names)
     return replace(view, query=to_sql(changed))
 
 
@@ -127,16 +127,16 @@ def _is_grouped(query: nodes.Query) -> bool:
     )
 
 
-def _of_groups(query: nodes.Query, names: set[str]) -> nodes.Query:
+def _with_magnitudes(query: nodes.Query, names: set[str]) -> nodes.Query:
     """Return the query with abs(…) around what these columns add up: in each branch of a UNION, and in the
     subqueries from which the columns come."""
     if isinstance(query, nodes.SetOperation):
         outputs = _output_names(query.left)
-        left = _of_groups(query.left, names)
+        left = _with_magnitudes(query.left, names)
         at = [place for place, name in enumerate(outputs) if name in names]
         of_right = _output_names(query.right)
         names_right = {of_right[place] for place in at if place < len(of_right)}
-        right = _of_groups(query.right, names_right)
+        right = _with_magnitudes(query.right, names_right)
         return replace(query, left=left, right=right)
     if not isinstance(query, nodes.Select):
         return query
@@ -151,27 +151,29 @@ def _of_groups(query: nodes.Query, names: set[str]) -> nodes.Query:
             expression=item.expression
             if item.expression is None or item.name not in needed
             else rewrite(item.expression, _absolute),
-            query=None if item.query is None else _of_groups(item.query, needed),
+            query=None if item.query is None else _with_magnitudes(item.query, needed),
         )
         for item in query.with_items
     )
-    source = None if query.source is None else _of_relation(query.source, needed)
+    source = None if query.source is None else _relation_with_magnitudes(query.source, needed)
     return replace(query, columns=columns, with_items=with_items, source=source)
 
 
-def _of_relation(relation: nodes.Relation, names: set[str]) -> nodes.Relation:
-    """Return the relation with its subqueries as of `_of_groups`."""
+def _relation_with_magnitudes(relation: nodes.Relation, names: set[str]) -> nodes.Relation:
+    """Return the relation with abs(…) around what the columns `names` add up in its subqueries, see `_with_magnitudes`."""
     match relation:
         case nodes.SubqueryRelation(query=query, column_aliases=aliases):
             outputs = zip(aliases, _output_names(query), strict=False)
             wanted = {own for alias, own in outputs if alias in names} if aliases else names
-            return replace(relation, query=_of_groups(query, wanted))
+            return replace(relation, query=_with_magnitudes(query, wanted))
         case nodes.Join(left=left, right=right):
             return replace(
-                relation, left=_of_relation(left, names), right=_of_relation(right, names)
+                relation,
+                left=_relation_with_magnitudes(left, names),
+                right=_relation_with_magnitudes(right, names),
             )
         case nodes.ArrayJoin(source=source):
-            return replace(relation, source=_of_relation(source, names))
+            return replace(relation, source=_relation_with_magnitudes(source, names))
         case _:
             return relation
 
@@ -242,7 +244,7 @@ def _absolute(node: nodes.Node) -> nodes.Node | None:
         case nodes.In():
             return node
         case nodes.Query():
-            return _of_groups(node, set(_output_names(node)))
+            return _with_magnitudes(node, set(_output_names(node)))
         case nodes.Function(name=name, arguments=(first, *others)):
             arguments = _magnitudes_of(name, first, others)
             return None if arguments is None else replace(node, arguments=arguments)
@@ -289,7 +291,7 @@ def _abs(argument: nodes.Expression, levels: Sequence[str] = ()) -> nodes.Expres
     return nodes.Function("mapApply", (nodes.Lambda((key, value), entry), changed))
 
 
-def _of_rows(
+def _with_absolute_columns(
     view: MaterializedView, target: Table, query: nodes.Query, names: set[str]
 ) -> nodes.Query:
     """Return a SELECT of the absolute values of these columns of the query, which are no keys and

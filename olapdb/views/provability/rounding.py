@@ -299,12 +299,14 @@ class _SignsOfZero(_Rounding):
             (node, *_) = node.children()
             match node:
                 case nodes.Sort(keys=sort_keys) if not keys:
-                    found = [key.expression for key in sort_keys if has_floats(key.expression.type)]
-                    keys = frozenset(item.name for item in found if isinstance(item, ColumnRef))
+                    floats = [
+                        key.expression for key in sort_keys if has_floats(key.expression.type)
+                    ]
+                    keys = frozenset(item.name for item in floats if isinstance(item, ColumnRef))
                 case nodes.Project(expressions=pairs):
                     above.append(node)
-                    found = [item for name, item in pairs if name in keys]
-                    keys = frozenset(item.name for item in found if isinstance(item, ColumnRef))
+                    floats = [item for name, item in pairs if name in keys]
+                    keys = frozenset(item.name for item in floats if isinstance(item, ColumnRef))
                 case nodes.Filter() | nodes.Sort() | nodes.Limit() | nodes.RelativeLimit():
                     pass
                 case _:
