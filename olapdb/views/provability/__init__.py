@@ -27,7 +27,7 @@ from olapdb.views.provability.own_columns import added_keys, fills_otherwise
 from olapdb.views.provability.parts import BoundDefinition
 from olapdb.views.provability.verdict import check_definition, judge
 
-RULES = 12
+RULES = 13
 """The version of the rules, raised with each rule that makes a view unproven, and with each function
 whose answers change (`olapdb.views.definition.changed_answers`). Opening a warehouse judges the
 views again that an older version judged."""

@@ -106,6 +106,10 @@ PROVABLE = [
     ("plain", "SELECT k, v AS n FROM s WHERE k IN (SELECT k FROM mt ORDER BY w LIMIT 1 WITH TIES)"),
     (
         "plain",
+        "SELECT k, v AS n FROM s WHERE k IN (SELECT k FROM mt GROUP BY k WITH CUBE ORDER BY k LIMIT 2)",
+    ),
+    (
+        "plain",
         "SELECT s.k AS k, w AS n FROM s JOIN (SELECT k, max(w) AS w FROM mt GROUP BY k ORDER BY k LIMIT 9) AS r ON s.k = r.k",
     ),
     ("plain", "SELECT k, v AS n FROM s WHERE k IN (SELECT number FROM numbers(10))"),
@@ -185,6 +189,17 @@ MARKED = [
     ("plain", "SELECT k, v AS n FROM s WHERE k IN (SELECT k FROM mt LIMIT 3)", "LIMIT"),
     ("plain", "SELECT k, v AS n FROM s WHERE k IN (SELECT k FROM mt ORDER BY w LIMIT 3)", "LIMIT"),
     ("plain", "SELECT k, v AS n FROM s WHERE k IN (SELECT k FROM top_of_mt)", "LIMIT"),
+    # rows of two sets may have equal keys: the rolled-up 0 and a real one
+    (
+        "plain",
+        "SELECT k, v + (SELECT max(w) FROM mt GROUP BY k WITH ROLLUP ORDER BY k LIMIT 1) AS n FROM s",
+        "LIMIT",
+    ),
+    (
+        "plain",
+        "SELECT k, v + (SELECT max(w) FROM mt GROUP BY GROUPING SETS ((k), ()) ORDER BY k LIMIT 1) AS n FROM s",
+        "LIMIT",
+    ),
     (
         "plain",
         "SELECT k, v AS n FROM s WHERE k IN (SELECT k FROM mt ORDER BY w LIMIT 1 BY w)",
