@@ -251,6 +251,14 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     scalar.custom("toColumnTypeName", _constant_of(STRING, lambda n, a: _column_type_name(a[0]))),
     scalar.custom("getSizeOfEnumType", _enum_size),
     scalar.custom("indexHint", _constant_of(UINT8, lambda n, a: 1), count=(0, None)),
+    *(
+        scalar.custom(f"{name}IgnoreSet", _constant_of(UINT8, lambda n, a: 0), count=2)
+        for name in ("in", "notIn", "nullIn", "notNullIn")
+    ),
+    *(
+        scalar.custom(f"global{name}IgnoreSet", _constant_of(UINT8, lambda n, a: 0), count=2)
+        for name in ("In", "NotIn", "NullIn", "NotNullIn")
+    ),
     scalar.custom("defaultValueOfArgumentType", _default_of),
     scalar.custom("defaultValueOfTypeName", _default_of_name),
     scalar.custom("byteSize", _byte_size, count=(0, None)),
