@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from olapdb import errors
+from olapdb.functions.base import ScalarCall
 from olapdb.functions.registry import find
 from olapdb.plan.expressions import (
     Call,
@@ -17,11 +18,12 @@ from olapdb.plan.expressions import (
     ColumnRef,
     Constant,
     Expression,
+    InSubquery,
     LambdaParameter,
     ScalarSubquery,
     walk,
 )
-from olapdb.types import Date, DateTime, Time, plain
+from olapdb.types import Date, DateTime, FixedString, Time, plain
 
 _COLUMN_REFUSED: Mapping[tuple[int, ...], str] = MappingProxyType(
     {
@@ -84,6 +86,26 @@ def is_constant(expression: Expression) -> bool:
         or (isinstance(e, Call) and e.name != "materialize" and e.function.volatility != "row")
         for e in walk(expression)
     )
+
+
+def is_constant_column(expression: Expression) -> bool:
+    """Return whether isConstant says that an expression is one: `is_constant`, or a call whose value follows from the
+    types of its arguments, as toTypeName(x), ignore(x) and the length of a FixedString."""
+    if is_constant(expression):
+        return True
+    match expression:
+        case Call(name="materialize"):
+            return False
+        case Call(name="ignore") | Call(function=ScalarCall(reads_values=False)):
+            return True
+        case Call(name="length", arguments=(Expression(type=FixedString()),)):
+            return True
+        case Call(function=ScalarCall(volatility="row")):
+            return False
+        case Call(arguments=arguments) | InSubquery(arguments=arguments) if arguments:
+            return all(map(is_constant_column, arguments))
+        case _:
+            return False
 
 
 def require_numbers(name: str, arguments: Sequence[Expression]) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from olapdb import errors, functions, types
 from olapdb.bind import constants
 from olapdb.bind.aggregates import refuse_previews, resolve_aggregate_call, texts_to_join
-from olapdb.bind.constant_arguments import is_constant, require_constants, require_numbers
+from olapdb.bind.constant_arguments import is_constant_column, require_constants, require_numbers
 from olapdb.bind.contracts import BindContext, QueryBinder
 from olapdb.bind.correlations import outer_value
 from olapdb.bind.finished_states import takes_states
@@ -206,7 +206,7 @@ class ExpressionBinder:
         if self.context.refuses_columns:
             require_constants(name, arguments)
             require_numbers(name, arguments)
-            if name == "isConstant" and len(arguments) == 1 and is_constant(arguments[0]):
+            if name == "isConstant" and len(arguments) == 1 and is_constant_column(arguments[0]):
                 return constants.unsigned_byte(1)
         given = [argument.type for argument in arguments]
         called = function_settings.name_with_settings(name, self.context.setting, given)

@@ -16,7 +16,7 @@ from olapdb.bind import constants
 from olapdb.bind.aggregates import Grouping, implicit_keys, needs_groups, refuse_aggregates
 from olapdb.bind.aliases import aliases_of
 from olapdb.bind.array_joins import Unnesting, refuse_unnested, with_prewhere
-from olapdb.bind.collations import refuse_collation
+from olapdb.bind.collations import collated
 from olapdb.bind.contracts import BindContext, BoundQuery, QueryBinder
 from olapdb.bind.correlations import refuse_correlated
 from olapdb.bind.expressions import ExpressionBinder, bind_condition
@@ -367,7 +367,7 @@ class _SelectBinder:
     def _orders(self, items: Sequence[SelectItem]) -> Iterator[Order]:
         """Yield the items of ORDER BY without constants; ALL yields each SELECT column.
 
-        Raises NotSupportedError and BadCollation for COLLATE."""
+        Raises as `collated` for COLLATE."""
         clause = self.select.order_by
         if isinstance(clause, sql.OrderByAll):
             if not self.queries.scope.settings["enable_order_by_all"]:
@@ -392,14 +392,13 @@ class _SelectBinder:
             node = order.expression
             item = self._positional(node, items, "ORDER BY")
             bound = item.expression if item is not None else self.binder.bind(node)
+            refuse_variant_key(bound, "ORDER BY", self.binder.context)
             with located(order.position):
-                refuse_collation(bound, order.collate)
+                key = collated(bound, order.collate)
             if isinstance(bound, Constant) and order.fill is None:
                 continue
-            refuse_variant_key(bound, "ORDER BY", self.binder.context)
             nulls_first = bool(order.nulls_first)
-            key = order_key(bound)
-            yield Order(key, order.descending, nulls_first, node.position, order.fill)
+            yield Order(order_key(key), order.descending, nulls_first, node.position, order.fill)
 
     def _limit_by_keys(self, items: Sequence[SelectItem]) -> list[Expression]:
         """Return the keys of LIMIT BY, or of DISTINCT ON (…), which is LIMIT 1 BY …

@@ -130,11 +130,13 @@ def bind_cast(
 
 
 def bind_cast_function(binder: Binder, node: sql.Function) -> expressions.Expression:
-    """Bind `CAST(x, 'Type')`. Raises BadArguments."""
+    """Bind `CAST(x, 'Type')`. Raises IllegalTypeOfArgument for a type that is no constant text."""
     name = binder.bind(node.arguments[1])
     if not isinstance(name, expressions.Constant) or not isinstance(
         text := name.value.as_py(), str
     ):
-        raise errors.BadArguments("The second argument of CAST must be the name of a type.")
+        raise errors.IllegalTypeOfArgument(
+            "The second argument of CAST must be the name of a type."
+        )
     is_written = node.name.lower() != "_cast"
     return bind_cast(binder, node.arguments[0], functions.parse_type(text), written=is_written)

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from olapdb import functions
 from olapdb.bind.aggregates import null_for_empty_form
-from olapdb.bind.collations import refuse_collation
+from olapdb.bind.collations import collated
 from olapdb.bind.contracts import Binder
 from olapdb.bind.names import NameAllocator, located
 from olapdb.bind.variants import order_key, refuse_variant_key
@@ -74,13 +74,11 @@ def bind_window(
 
     Raises UnknownAggregateFunction for a function that is neither a window function nor an aggregate,
     BadArguments for an invalid frame, IllegalAggregation for a window function inside another one,
-    NotSupportedError and BadCollation for COLLATE."""
+    and as `collated` for COLLATE."""
     _refuse_inner(arguments, f"A window function is found inside another one, {node.name}.")
     spec = _specification(binder, node.over)
     partition_by = binder.bind_all(spec.partition_by)
-    order_by = tuple(binder.bind(item.expression) for item in spec.order_by)
-    for key, item in zip(order_by, spec.order_by, strict=True):
-        refuse_collation(key, item.collate)
+    order_by = tuple(collated(binder.bind(item.expression), item.collate) for item in spec.order_by)
     or_null = binder.context.flag("aggregate_functions_null_for_empty")
     if binder.context.flag("window_use_nulls") and may_find_no_row(name, len(arguments)):
         value = arguments[0]

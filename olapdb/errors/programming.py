@@ -33,6 +33,10 @@ class BadCollation(ProgrammingError, name="BAD_COLLATION", code=262):
     """COLLATE of values that hold no text."""
 
 
+class UnsupportedCollationLocale(ProgrammingError, name="UNSUPPORTED_COLLATION_LOCALE", code=186):
+    """COLLATE of a language that has no order."""
+
+
 class IndexNotUsed(ProgrammingError, name="INDEX_NOT_USED", code=277):
     """A setting that requires an index that the query cannot use."""
 

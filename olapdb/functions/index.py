@@ -141,7 +141,9 @@ NAMES = {
     ),
     "introspection.values": (
         " blockSize byteSize countDigits defaultValueOfArgumentType defaultValueOfTypeName "
-        "getSizeOfEnumType indexHint isConstant isNullable toColumnTypeName visibleWidth "
+        "getSizeOfEnumType globalInIgnoreSet globalNotInIgnoreSet globalNotNullInIgnoreSet "
+        "globalNullInIgnoreSet inIgnoreSet indexHint isConstant isNullable notInIgnoreSet "
+        "notNullInIgnoreSet nullInIgnoreSet toColumnTypeName visibleWidth "
     ),
     "introspection.column_forms": (
         " dumpColumnStructure getTypeSerializationStreams lowCardinalityIndices lowCardinalityKeys "
@@ -154,6 +156,7 @@ NAMES = {
     ),
     "introspection.error_names": (" errorCodeToName "),
     "introspection.part_names": (" isMergeTreePartCoveredBy mergeTreePartInfo "),
+    "introspection.partition_ids": (" partitionID partitionId "),
     "introspection.predictions": (" evalMLMethod "),
     "introspection.running": (
         " neighbor runningAccumulate runningConcurrency runningDifference "

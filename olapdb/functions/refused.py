@@ -35,10 +35,6 @@ _REASONS = {
         __bitBoolMaskOr __bitSwapLastTwo __bitWrapperFunc __getScalar __groupingForCube
         __groupingForGroupingSets __groupingForRollup __groupingOrdinary __patchPartitionID
         __scalarSubqueryResult""",
-    "it is not there yet": """partitionId partitionID
-        inIgnoreSet notInIgnoreSet
-        nullInIgnoreSet notNullInIgnoreSet globalInIgnoreSet globalNotInIgnoreSet
-        globalNullInIgnoreSet globalNotNullInIgnoreSet""",
 }
 
 _UNKNOWN_REASONS = {

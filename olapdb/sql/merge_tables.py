@@ -6,6 +6,7 @@ from olapdb.errors import BadArguments, NumberOfArgumentsDoesntMatch, Position
 from olapdb.records import dataclass
 from olapdb.sql import nodes
 from olapdb.sql.literals import quote_string
+from olapdb.sql.trees import is_current_database
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +54,6 @@ def merged_tables(
             return MergedTables(_text(pattern, None), _text(tables, None), matches=True)
         case _:
             return MergedTables(_text(database, current), _text(tables, None))
-
-
-def is_current_database(node: nodes.Expression) -> bool:
-    """Return whether the expression is a call of currentDatabase(), by any of its names."""
-    names = ("currentdatabase", "current_database", "database", "schema")
-    return isinstance(node, nodes.Function) and node.name.lower() in names and not node.arguments
 
 
 def _text(node: nodes.Expression, current: str | None) -> str:

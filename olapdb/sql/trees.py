@@ -104,3 +104,9 @@ def _rewritten(value: object, change: Callable[[sql.Node], sql.Node | None]) -> 
         if any(new is not old for new, old in zip(items, value, strict=True)):
             return items
     return value
+
+
+def is_current_database(node: sql.Expression) -> bool:
+    """Return whether the expression is a call of currentDatabase(), by any of its names."""
+    names = ("currentdatabase", "current_database", "database", "schema")
+    return isinstance(node, sql.Function) and node.name.lower() in names and not node.arguments

@@ -1,13 +1,20 @@
-"""system.keywords, codecs and database_engines: words of the dialect. Also the tables that are computed,
+"""system.keywords, codecs, collations and database_engines: words of the dialect. Also the tables that are computed,
 such as system.numbers, which DESCRIBE and system.tables list."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from olapdb.bind.system_tables import BUILTIN
+from olapdb.lazy import LazyModule
 from olapdb.system.absent_tables import no_rows
 from olapdb.system.registry import Row, SystemContext, SystemTable
+
+if TYPE_CHECKING:
+    from olapdb.functions.strings import collations
+else:
+    collations = LazyModule("olapdb.functions.strings.collations")
 
 _KEYWORDS = """
 ABI, ADD, ADD COLUMN, ADD CONSTRAINT, ADD INDEX, ADD PROJECTION, ADD STATISTICS, ADMIN OPTION FOR, AFTER,
@@ -127,7 +134,18 @@ def _database_engines(context: SystemContext) -> Iterator[Row]:
         }
 
 
+def _collations(context: SystemContext) -> Iterator[Row]:
+    """List the languages that COLLATE takes."""
+    yield from collations.collations()
+
+
 TABLES = (
+    SystemTable(
+        "collations",
+        "name String, language Nullable(String)",
+        _collations,
+        "The languages that COLLATE takes: those of ICU, none if it is not installed",
+    ),
     SystemTable("keywords", "keyword String", _keywords, "The keywords of ClickHouse's SQL"),
     SystemTable(
         "codecs",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 from collections.abc import Callable, Sequence
 
 import pyarrow as pa
@@ -134,10 +135,10 @@ def quantile_levels(name: str, parameters: tuple[object, ...]) -> tuple[float, .
 
 def _level(name: str, value: object) -> float:
     """Return the level of a quantile; raise ParameterOutOfBound unless it is from 0 to 1, and
-    CannotConvertType for a text."""
-    if isinstance(value, str):
+    CannotConvertType for what is no number. True is 1."""
+    if not isinstance(value, int | float | decimal.Decimal):
         raise CannotConvertType(f"The level of {name} is a number from 0 to 1, not {value!r}.")
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1:
+    if isinstance(value, decimal.Decimal) or not 0 <= value <= 1:
         raise ParameterOutOfBound(f"The level of {name} is a number from 0 to 1, not {value!r}.")
     return float(value)
 

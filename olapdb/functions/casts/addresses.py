@@ -29,7 +29,7 @@ def to_ipv4(array: pa.Array, source: types.DataType) -> pa.Array:
     """
     match source:
         case types.String() | types.FixedString():
-            numbers, fine = parsed_ipv4(array)
+            numbers, fine = parsed_ipv4(array, zeros=True)
             _refuse(array, ~fine, errors.CannotParseIPv4, "IPv4")
             return from_numpy(numbers.astype(np.uint32))
         case types.Integer(signed=False):

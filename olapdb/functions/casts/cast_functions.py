@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import decimal
 from collections.abc import Callable, Sequence
 
@@ -164,6 +165,13 @@ def _in_seconds(
     return pc.if_else(pc.fill_null(fits, False), converted, pa.scalar(None, converted.type))
 
 
+def default_of_text(target: types.DataType) -> pa.Scalar:
+    """Return the value for a text that does not parse: the type's default, for a Date32 1900-01-01."""
+    if isinstance(target, types.Date32):
+        return pa.scalar(datetime.date(1900, 1, 1), target.arrow)
+    return default_value(target)
+
+
 def _accurate_or_default(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Resolve accurateCastOrDefault(x, type[, default]): values that would change give the default, or the type's
     default.
@@ -177,7 +185,7 @@ def _accurate_or_default(name: str, arguments: Sequence[Argument]) -> ScalarCall
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
         """Cast the first argument; NULL and values that would change give the default."""
         unchanged = accurate.kernel(values[:2], rows, environment)
-        missing = values[2] if len(values) > 2 else default_value(target)
+        missing = values[2] if len(values) > 2 else default_of_text(target)
         array, other = columns.as_array(unchanged, rows), columns.as_array(missing, rows)
         filled = pc.if_else(array.is_valid(), array, other)
         constant = all(isinstance(value, pa.Scalar) for value in values)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -14,21 +13,12 @@ from olapdb import types
 from olapdb.errors import BadArguments
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts import cast
-from olapdb.functions.casts.cast_functions import unchanged_or_null
+from olapdb.functions.casts.cast_functions import default_of_text, unchanged_or_null
 from olapdb.functions.casts.conversion_calls import converted_call, rezoned, shown_type
 from olapdb.functions.casts.conversion_targets import ConversionFunction
 from olapdb.functions.kernels import columns
-from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.kernels.supertypes import NULL_TYPE
 from olapdb.functions.scalar import illegal
-
-
-def _least_or_default(target: types.DataType) -> pa.Scalar:
-    """Return the value that …OrZero gives for a text that does not parse: the type's default, for a Date32
-    1900-01-01."""
-    if isinstance(target, types.Date32):
-        return pa.scalar(datetime.date(1900, 1, 1), target.arrow)
-    return default_value(target)
 
 
 def or_else(
@@ -64,7 +54,7 @@ def _of_text(
         if otherwise == "Null":
             return converted
         kept = None if result == target else values[0]
-        return _filled(converted, _least_or_default(target), kept)
+        return _filled(converted, default_of_text(target), kept)
 
     return ScalarCall(name, shown_type(result, arguments), kernel)
 
@@ -107,7 +97,7 @@ def _or_default(
         if changes_numbers:
             converted = _unchanged(values[0], source, converted, target, environment)
         if not has_default:
-            return _filled(converted, _least_or_default(target), None)
+            return _filled(converted, default_of_text(target), None)
         is_zoned = isinstance(target, types.DateTime | types.DateTime64)
         return _filled(converted, rezoned(values[-1], target) if is_zoned else values[-1], None)
 

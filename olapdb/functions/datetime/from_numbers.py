@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from olapdb.errors import ArgumentOutOfBound, BadArguments, DecimalOverflow
 from olapdb.functions import scalar
@@ -32,9 +33,11 @@ def _integers(array: pa.Array) -> np.ndarray:
     return columns.numpy_values(array.cast(pa.int64(), safe=False))
 
 
-def _float32(array: pa.Array) -> pa.Array:
-    """Convert numbers with fractions to Float32, in which ClickHouse reads packed dates; integers stay."""
-    return array if pa.types.is_integer(array.type) else array.cast(pa.float32(), safe=False)
+def _rounded(array: pa.Array) -> pa.Array:
+    """Round numbers with fractions, halves up, as ClickHouse reads packed dates; integers stay."""
+    if pa.types.is_integer(array.type):
+        return array
+    return pc.floor(pc.add(array.cast(pa.float64(), safe=False), 0.5))
 
 
 def _days(year: np.ndarray, month: np.ndarray, day: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -65,7 +68,7 @@ def _make_date32(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
 
 def _unpack_date(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     """Return dates of numbers of the form YYYYMMDD."""
-    packed = _integers(_float32(arrays[0]))
+    packed = _integers(_rounded(arrays[0]))
     return _as_dates(*_days(packed // 10_000, packed // 100 % 100, packed % 100), call.result)
 
 

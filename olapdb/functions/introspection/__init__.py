@@ -11,6 +11,7 @@ MODULES = (
     "composed",
     "error_names",
     "part_names",
+    "partition_ids",
     "predictions",
     "running",
     "schema_texts",

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from olapdb.errors import IllegalTypeOfArgument
+from olapdb.errors import IllegalColumn, IllegalTypeOfArgument
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.composition import compose
@@ -41,6 +41,7 @@ from olapdb.types import (
     Map,
     Nothing,
     Nullable,
+    String,
     Time,
     Time64,
     Tuple,
@@ -74,6 +75,8 @@ def _default_of_name(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Resolve defaultValueOfTypeName('T'): the default of the type with this name."""
     from olapdb.functions.aggregates.registry import state_representation
 
+    if not isinstance(plain(arguments[0].type), String | FixedString):
+        raise IllegalColumn(f"{name} takes the name of a type, as a constant text.")
     text = scalar.constant_text(name, arguments, 0, "the name of a type")
     return _default_value(name, parse_type(text, state_representation))
 
@@ -251,6 +254,14 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     scalar.custom("toColumnTypeName", _constant_of(STRING, lambda n, a: _column_type_name(a[0]))),
     scalar.custom("getSizeOfEnumType", _enum_size),
     scalar.custom("indexHint", _constant_of(UINT8, lambda n, a: 1), count=(0, None)),
+    *(
+        scalar.custom(f"{name}IgnoreSet", _constant_of(UINT8, lambda n, a: 0), count=2)
+        for name in ("in", "notIn", "nullIn", "notNullIn")
+    ),
+    *(
+        scalar.custom(f"global{name}IgnoreSet", _constant_of(UINT8, lambda n, a: 0), count=2)
+        for name in ("In", "NotIn", "NullIn", "NotNullIn")
+    ),
     scalar.custom("defaultValueOfArgumentType", _default_of),
     scalar.custom("defaultValueOfTypeName", _default_of_name),
     scalar.custom("byteSize", _byte_size, count=(0, None)),

@@ -21,14 +21,16 @@ else:
     addresses = LazyModule("olapdb.native.addresses")
 
 _ADDRESS = r"^(?P<a>[0-9]{1,3})\.(?P<b>[0-9]{1,3})\.(?P<c>[0-9]{1,3})\.(?P<d>[0-9]{1,3})$"
+_STRICT = _ADDRESS.replace("[0-9]{1,3}", "0|[1-9][0-9]{0,2}")
+"""An address without zeros in front of its numbers, 010.0.0.1, which may mean octal numbers."""
 MAPPED = bytes(10) + b"\xff\xff"
 """The first 12 bytes of the IPv6 addresses that stand for IPv4 addresses, ::ffff:0:0/96."""
 
 
-def parsed_ipv4(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+def parsed_ipv4(array: pa.Array, *, zeros: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """Parse texts such as 10.0.0.1; return the addresses as int64, 0 for other texts, and a mask of the texts that
-    are addresses; shape (rows,)."""
-    groups = regexes.extracted(columns.unpadded(array), _ADDRESS)
+    are addresses; shape (rows,). With `zeros`, 010.0.0.1 is 10.0.0.1."""
+    groups = regexes.extracted(columns.unpadded(array), _ADDRESS if zeros else _STRICT)
     valid = to_numpy(groups.is_valid())
     fields = columns.struct_fields(groups.filter(from_numpy(valid)))
     octets = [columns.numpy_values(field.cast(pa.int64())) for field in fields]

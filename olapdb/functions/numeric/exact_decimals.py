@@ -25,7 +25,7 @@ from olapdb.functions.scalar import (
     require,
     standard_call,
 )
-from olapdb.types import STRING, DataType, Float, Integer, plain
+from olapdb.types import STRING, Float, Integer, Nothing, plain
 from olapdb.types import Decimal as DecimalType
 
 _WIDTH = 76
@@ -81,13 +81,16 @@ def _exact(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 def _decimal_string(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Resolve toDecimalString(number, digits): the number as text with `digits` digits behind the point.
 
-    Raises IllegalColumn and CannotPrintNumber."""
-    source: DataType = plain(arguments[0].type)
+    Raises IllegalTypeOfArgument, IllegalColumn and CannotPrintNumber."""
+    source, kind = (plain(argument.type) for argument in arguments)
+    if isinstance(kind, Nothing):
+        return standard_call(name, arguments, STRING, None)
     require(name, [source], (Integer, Float, DecimalType), "a number")
+    require(name, [kind], (Integer,), "an integer")
     constant = arguments[1].constant
     digits = None if constant is None else constant.as_py()
-    if not isinstance(digits, int):
-        raise IllegalColumn(f"The precision of {name} must be a constant integer.")
+    if not isinstance(digits, int) or digits < 0:
+        raise IllegalColumn(f"The precision of {name} must be a constant integer, 0 or more.")
     largest = _FLOAT_FRACTION_MAX if isinstance(source, Float) else _FRACTION_MAX
     if not 0 <= digits <= largest:
         raise CannotPrintNumber(f"The precision of {name} of a {source} is at most {largest}.")

@@ -122,7 +122,7 @@ class Function(Expression):
     `a AND b AND c` is one `and` of three, `x LIKE y` is `like`, `x IS NULL` is `isNull`,
     `x BETWEEN a AND b` is `and(greaterOrEquals(x, a), lessOrEquals(x, b))`, `-x` is `negate`,
     `CASE` is `multiIf` (or `caseWithExpression`), `CAST(x AS T)` and `x::T` are Cast.
-    `count(*)` is `count()`.  `name` is spelt as written.  Parametric aggregates
+    `count(*)` is `count()` with `star`.  `name` is spelt as written.  Parametric aggregates
     (`quantile(0.9)(x)`) have `parameters`.  `database` is that of a function which a user made
     there: `shop.price(x)`.
     """
@@ -135,6 +135,7 @@ class Function(Expression):
     over: WindowSpec | str | None = None
     nulls: Lit["RESPECT", "IGNORE"] | None = None
     database: str | None = None
+    star: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -315,7 +315,9 @@ def parse_call(cursor: TokenCursor, token: Token) -> nodes.Function:
     if cursor.key == "(":
         parameters = arguments
         distinct, arguments, nulls = parse_arguments(cursor)
+    star = False
     if not distinct and (name.lower() == "count" or _COUNTS_ROWS.fullmatch(name)):
+        star = nodes.Star() in arguments
         arguments = tuple(argument for argument in arguments if argument != nodes.Star())
     nulls = _parse_nulls(cursor) or nulls
     condition = None
@@ -329,7 +331,7 @@ def parse_call(cursor: TokenCursor, token: Token) -> nodes.Function:
         over_window = cursor.key == "("
         over = windows.parse_window(cursor) if over_window else cursor.identifier("a window")
     return nodes.Function(
-        name, arguments, parameters, distinct, condition, over, nulls, position=position
+        name, arguments, parameters, distinct, condition, over, nulls, star=star, position=position
     )
 
 

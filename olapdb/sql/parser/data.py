@@ -22,11 +22,14 @@ def parse_insert(cursor: TokenCursor) -> nodes.Insert:
     cursor.expect("INSERT")
     cursor.expect("INTO")
     cursor.take("TABLE")
-    function = None
+    function: nodes.TableFunction | None = None
     if cursor.key == "FUNCTION" and call_follows(cursor, 1):
         cursor.advance()
         function = relations.parse_function(cursor)
         table = nodes.TableName(function.name, position=function.position)
+        local = relations.local_relation(function)
+        if isinstance(local, nodes.TableReference):  # remote('localhost', …) is the table itself
+            table, function = local.table, None
     else:
         table = cursor.table_name()
     columns, excluded = _parse_insert_columns(cursor)

@@ -47,11 +47,18 @@ def parse_interval(cursor: TokenCursor, token: Token) -> nodes.Expression | None
         amount = expressions.parse_expression(cursor, LAMBDA)
         unit = INTERVAL_UNITS.get(cursor.key)
         if unit is not None:
+            if isinstance(amount, nodes.Literal) and not _is_amount(amount.value):
+                raise cursor.expected(f"a number for INTERVAL, not {amount.value!r},")
             cursor.advance()
             return nodes.IntervalLiteral(amount, unit, position=cursor.position(token))
     # a column of that name, as in `interval - 1`
     cursor.move_to(start)
     return None
+
+
+def _is_amount(value: object) -> bool:
+    """Return whether a literal may be the amount of an interval: any but a text that does not begin as a number."""
+    return not isinstance(value, str) or re.match(r"\s*[-+]?\.?[0-9]", value) is not None
 
 
 def _begins_operand(cursor: TokenCursor) -> bool:

@@ -13,6 +13,7 @@ from olapdb.sql.parser import calls, expressions, operands, queries
 from olapdb.sql.parser.cursor import TokenCursor
 from olapdb.sql.parser.lookahead import alias_follows, call_follows, query_follows
 from olapdb.sql.parser.precedence import ADD
+from olapdb.sql.trees import is_current_database
 
 if TYPE_CHECKING:
     from olapdb.sql.parser import statements
@@ -223,18 +224,18 @@ def _parse_table_function(cursor: TokenCursor) -> nodes.Relation:
     function = parse_function(cursor)
     alias = _parse_alias(cursor)
     _refuse_final(cursor)
-    local = _local_relation(function)
+    local = local_relation(function)
     return replace(function if local is None else local, alias=alias)
 
 
 _LOCAL_ADDRESSES = ("localhost", "127.0.0.1")
 
 
-def _local_relation(
+def local_relation(
     function: nodes.TableFunction,
-) -> nodes.TableReference | nodes.TableFunction | None:
-    """Return what remote('localhost', …) names: a table of this warehouse, or the table function in it; None for
-    other calls."""
+) -> nodes.TableReference | nodes.TableFunction | nodes.SubqueryRelation | None:
+    """Return what remote('localhost', …) names: a table of this warehouse, the table function in it, or the query of
+    view(…); None for other calls."""
     if function.name.lower() not in ("remote", "remotesecure") or not function.arguments:
         return None
     address, *names = function.arguments
@@ -244,14 +245,29 @@ def _local_relation(
         names = [nodes.Identifier(("system", "one"))]
     if isinstance(names[0], nodes.Function):
         called = names[0]
+        match called:
+            case _ if is_current_database(called) and len(names) > 1:
+                return _remote_table(_name_parts(names[1]), None, function)
+            case nodes.Function(name=name, arguments=(nodes.Subquery(query=query),)) if (
+                name.lower() == "view"
+            ):
+                return nodes.SubqueryRelation(query, position=function.position)
         return nodes.TableFunction(called.name, called.arguments, position=function.position)
     parts: list[str] = []
     for name in names[:2]:
         if len(parts) < 2:
             parts += _name_parts(name)
-    if len(parts) != 2:
+    return _remote_table(parts[1:], parts[0], function) if len(parts) == 2 else None
+
+
+def _remote_table(
+    name: Sequence[str], database: str | None, function: nodes.TableFunction
+) -> nodes.TableReference | None:
+    """Return the table that a call of remote names, of the current database if `database` is None; None if the name
+    has several parts."""
+    if len(name) != 1:
         return None
-    table = nodes.TableName(parts[1], parts[0], position=function.position)
+    table = nodes.TableName(name[0], database, position=function.position)
     return nodes.TableReference(table, is_remote=True)
 
 

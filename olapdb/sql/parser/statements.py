@@ -260,7 +260,7 @@ def parse_explain(cursor: TokenCursor) -> nodes.Explain:
     if kind == "DEPENDENCIES" or (kind == "VIEW" and cursor.key != "CREATE"):
         return nodes.Explain(kind, cursor.table_name(), settings, position=position)
     cursor.enter()  # EXPLAIN of EXPLAIN of …
-    if kind == "AST" and cursor.key == "INSERT":
+    if kind in ("AST", "SYNTAX") and cursor.key == "INSERT":
         explained: nodes.Statement = data.parse_explained_insert(cursor)
     else:
         explained = _parse_unwrapped(cursor)

@@ -11,7 +11,8 @@ from olapdb.model.schema import Column, View
 from olapdb.model.snapshot import Snapshot
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
-from olapdb.sql.merge_tables import MergedTables, is_current_database, merged_tables
+from olapdb.sql.merge_tables import MergedTables, merged_tables
+from olapdb.sql.trees import is_current_database
 from olapdb.statements.context import StatementContext
 from olapdb.statements.databases import require_own_database
 from olapdb.statements.ddl.engines import refuse_clauses

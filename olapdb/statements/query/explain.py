@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from olapdb.bind import bind_value
 from olapdb.compute.profile import QueryProfile
 from olapdb.errors import (
     IncorrectQuery,
@@ -80,7 +81,7 @@ def explain(statement: nodes.Explain, context: StatementContext) -> Result:
     _check_options(statement, options)
     match statement.kind:
         case "SYNTAX":
-            text = _syntax(statement.statement, bool(options.get("oneline")))
+            text = _syntax(statement.statement, bool(options.get("oneline")), context)
             return _text_result(_records(text, statement.statement, context))
         case "AST":
             return _text_result(list(tree_lines(syntax_tree(statement.statement))))
@@ -142,11 +143,22 @@ def _check_options(statement: nodes.Explain, options: Mapping[str, object]) -> N
             )
 
 
-def _syntax(statement: nodes.Node, one_line: bool) -> str:
-    """Return the text of a query with its operators as calls, of another statement as it is."""
+def _syntax(statement: nodes.Node, one_line: bool, context: StatementContext) -> str:
+    """Return the text of a query with its operators as calls, of INSERT and CREATE as it is.
+
+    Raises SyntaxError for other statements."""
     if isinstance(statement, nodes.Query):
-        return show_calls(statement, one_line=one_line)
+        scope = context.scope(context.reading_snapshot())
+        return show_calls(
+            statement, lambda node: str(bind_value(node, scope).type), one_line=one_line
+        )
     assert isinstance(statement, nodes.Statement)
+    if isinstance(statement, nodes.Insert) and statement.query is None and not statement.format:
+        return f"{to_sql(statement)} FORMAT Values"
+    if not isinstance(statement, (*_EXPLAINED_ELSEWHERE, nodes.CreateDictionary)):
+        raise SyntaxError(
+            "EXPLAIN SYNTAX takes queries, INSERT and CREATE.", position=statement.position
+        )
     if one_line or not isinstance(statement, nodes.CreateTable | nodes.CreateView):
         return to_sql(statement)
     return show_statement(statement)

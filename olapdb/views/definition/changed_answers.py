@@ -242,6 +242,14 @@ _CHANGED: tuple[tuple[int, Concerns, tuple[str, ...]], ...] = (
     (12, _counts_nanoseconds, ("minus",)),
     (12, _any, ("replaceRegexpOne", *_HOSTS)),
     (12, _makes_wide_integers, ("intDiv", "intDivOrZero", "tupleIntDivByNumber")),
+    (12, _of_types(types.Float, types.Decimal), ("YYYYMMDDToDate", "YYYYMMDDToDate32")),
+    (12, _any, ("isIPv4String", "isIPAddressInRange", "toIPv6OrNull", "toIPv6OrZero")),
+    (
+        12,
+        _any,
+        tuple(f"IPv{n}StringToNum{end}" for n in "46" for end in ("", "OrNull", "OrDefault")),
+    ),
+    (12, _of_types(types.String), ("accurateCastOrDefault", "toIPv6", "toIPv6OrDefault")),
 )
 """(rules since which a function has other answers, for which calls, functions)."""
 _AGGREGATES: Mapping[str, int] = MappingProxyType(

@@ -163,7 +163,6 @@ def test_ambiguity_is_an_error_where_wanted() -> None:
 @pytest.mark.parametrize(
     ("query", "clause"),
     [
-        ("SELECT delay FROM flights ORDER BY carrier COLLATE 'en'", "COLLATE"),
         ("SELECT 1 FROM (SELECT 1 SETTINGS max_memory_usage = 1)", "max_memory_usage"),
         (
             "SELECT (SELECT any(x) FROM (SELECT max(delay) AS x FROM flights WHERE carrier = c.name))"
