@@ -1,4 +1,4 @@
-"""Window functions: all rows are held and sorted once by partition and order.
+"""Window functions: all rows are held and sorted once by partition and order, unless they are in that order already.
 
 Past the memory they are sorted on disk; then some whole partitions are held at a time, or some rows of one that is too
 large (`window_streams.py`)."""
@@ -6,6 +6,7 @@ large (`window_streams.py`)."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -16,7 +17,7 @@ from olapdb.compute.batches import cut, make_batch, single_batch, table_of, take
 from olapdb.compute.context import ExecutionContext
 from olapdb.compute.evaluate import evaluate_array
 from olapdb.compute.memory import MemoryAccount
-from olapdb.compute.ordering import OrderColumn, equal_to_previous, sort_indices
+from olapdb.compute.ordering import OrderColumn, equal_to_previous, is_sorted, sort_indices
 from olapdb.compute.row_buffer import RowBuffer, evaluate_in_batches
 from olapdb.compute.spill.budget import PIECES_OF_MEMORY
 from olapdb.execute.operators.frame_aggregates import RepeatedValues, TreeValues, values_over
@@ -188,15 +189,19 @@ def _with_calls(
         for k in node.order_by
     ]
     account.grow(rows * (SORT_BYTES_PER_ROW + FRAME_BYTES_PER_ROW))
-    positions = sort_indices([*partition, *order], rows)
-    account.grow(batch.nbytes)
-    batch = take_rows(batch, positions)
-    in_order = [OrderColumn(o.values.take(positions), o.descending, o.nulls_first) for o in order]
-    frames = partitions_and_peers([p.values.take(positions) for p in partition], in_order, rows)
+    if not is_sorted([*partition, *order], rows):
+        positions = sort_indices([*partition, *order], rows)
+        account.grow(batch.nbytes)
+        batch = take_rows(batch, positions)
+        partition, order = (
+            [replace(o, values=o.values.take(positions)) for o in columns]
+            for columns in (partition, order)
+        )
+    frames = partitions_and_peers([p.values for p in partition], order, rows)
     values: list[_Values] = []
     for _, call in node.calls:
         context.check()
-        value = _value(call, batch, with_frame(frames, call.frame, in_order), context, account)
+        value = _value(call, batch, with_frame(frames, call.frame, order), context, account)
         account.grow(value.nbytes)
         values.append(value)
     return batch, values
