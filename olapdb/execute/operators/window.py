@@ -5,7 +5,7 @@ large (`window_streams.py`)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
@@ -24,16 +24,18 @@ from olapdb.execute.operators.frame_aggregates import RepeatedValues, TreeValues
 from olapdb.execute.operators.frames import partitions_and_peers, with_frame
 from olapdb.execute.operators.row_limits import limited
 from olapdb.execute.spill.sorter import SORT_BYTES_PER_ROW, Sorter
-from olapdb.functions.window_definitions import Frames, WindowFunction
+from olapdb.functions.window_definitions import COUNTS_ROWS, RANKING, Frames, WindowFunction
 from olapdb.lazy import LazyModule
 from olapdb.plan.expressions import WindowCall
 from olapdb.plan.nodes import SortKey, Window
 from olapdb.plan.wide_values import varies_in_size
 
 if TYPE_CHECKING:
+    from olapdb.compute import first_rows
     from olapdb.execute.operators import row_pieces
     from olapdb.execute.spill import window_streams
 else:
+    first_rows = LazyModule("olapdb.compute.first_rows")
     row_pieces = LazyModule("olapdb.execute.operators.row_pieces")
     window_streams = LazyModule("olapdb.execute.spill.window_streams")
 
@@ -190,13 +192,15 @@ def _with_calls(
     ]
     account.grow(rows * (SORT_BYTES_PER_ROW + FRAME_BYTES_PER_ROW))
     if not is_sorted([*partition, *order], rows):
+        kept = _first_ranks(node, partition, order, context, account)
+        if kept is not None:
+            rows = len(kept)
+            batch = take_rows(batch, kept)
+            partition, order = _taken(partition, kept), _taken(order, kept)
         positions = sort_indices([*partition, *order], rows)
         account.grow(batch.nbytes)
         batch = take_rows(batch, positions)
-        partition, order = (
-            [replace(o, values=o.values.take(positions)) for o in columns]
-            for columns in (partition, order)
-        )
+        partition, order = _taken(partition, positions), _taken(order, positions)
     frames = partitions_and_peers([p.values for p in partition], order, rows)
     values: list[_Values] = []
     for _, call in node.calls:
@@ -205,6 +209,37 @@ def _with_calls(
         account.grow(value.nbytes)
         values.append(value)
     return batch, values
+
+
+def _taken(columns: Sequence[OrderColumn], positions: pa.Array) -> list[OrderColumn]:
+    """Return the columns' values at the positions."""
+    return [replace(column, values=column.values.take(positions)) for column in columns]
+
+
+def _first_ranks(
+    node: Window,
+    partition: Sequence[OrderColumn],
+    order: Sequence[OrderColumn],
+    context: ExecutionContext,
+    account: MemoryAccount,
+) -> pa.Array | None:
+    """Return the positions of rows that hold all whose ranks are wanted, and all rows before these in their partitions, so
+    that their ranks are the same. None for all rows: ranks are not bounded, or another call reads further rows."""
+    functions = {name: call.function.name for name, call in node.calls}
+    if not order or not RANKING.issuperset(functions.values()):
+        return None
+    bounds = [(rank, functions[name]) for name, rank in node.ranks_max if name in functions]
+    if not bounds:
+        return None
+    rank_max, function = min(bounds)
+    return first_rows.first_rows(
+        [column.values for column in partition],
+        order[0],
+        rank_max,
+        account,
+        distinct=function not in COUNTS_ROWS,
+        threads=context.threads,
+    )
 
 
 def _value(
