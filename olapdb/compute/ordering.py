@@ -84,34 +84,66 @@ def rows_within(column: OrderColumn, bound: pa.Scalar) -> np.ndarray:
 
 
 def is_sorted(columns: Sequence[OrderColumn], rows: int) -> bool:
-    """Return whether columns of numbers, times and texts without nulls are in order already.
+    """Return whether columns of numbers, times, texts and Decimals are in order already.
 
     False means "not known". The check is cheap: a few rows tell most often that they are not in order,
     and it is often true: rows arrive by time, or come from a table of the same key."""
     if rows <= 1:
         return True
-    if not columns or not all(_is_simple(column.values) for column in columns):
+    if not columns or not all(_can_be_compared(column.values.type) for column in columns):
         return False
-    if rows <= tuning.ORDERED_ROWS_TRIED:
-        return _are_ordered(columns)
-    first = [replace(c, values=c.values.slice(0, tuning.ORDERED_ROWS_TRIED)) for c in columns]
-    return _are_ordered(first) and _are_ordered(columns)
+    if rows > tuning.ORDERED_ROWS_TRIED:
+        first = [replace(c, values=c.values.slice(0, tuning.ORDERED_ROWS_TRIED)) for c in columns]
+        if not _are_ordered(first):
+            return False
+    return _are_ordered(columns)
 
 
-def _is_simple(values: pa.Array) -> bool:
-    """Return whether neighbours can be compared by `<`: no NULL, no NaN, no parts."""
-    arrow = values.type
-    return not values.null_count and bool(
+def _can_be_compared(arrow: pa.DataType) -> bool:
+    """Return whether `_ends_and_values` knows a type."""
+    return bool(
         pa.types.is_integer(arrow)
+        or pa.types.is_float32(arrow)
+        or pa.types.is_float64(arrow)
+        or pa.types.is_boolean(arrow)
         or pa.types.is_date(arrow)
         or pa.types.is_timestamp(arrow)
+        or pa.types.is_decimal(arrow)
         or pa.types.is_string(arrow)
         or pa.types.is_binary(arrow)
     )
 
 
+def _ends_and_values(column: OrderColumn) -> list[OrderColumn]:
+    """Return columns without NULL and NaN that sort as this one does: where needed one of the end to which NULL and NaN
+    go, then the values."""
+    values = column.values
+    is_nan = pc.is_nan(values) if pa.types.is_floating(values.type) else None
+    if is_nan is not None and not pc.any(is_nan).as_py():
+        is_nan = None
+    if not values.null_count and is_nan is None:
+        return [column]
+    ends = np.zeros(len(values), np.int8)
+    filler = _filler(values.type)
+    if is_nan is not None:
+        ends[to_numpy(pc.fill_null(is_nan, FALSE))] = 1
+        values = pc.if_else(is_nan, filler, values)
+    if values.null_count:
+        ends[to_numpy(values.is_null())] = 2
+        values = pc.fill_null(values, filler)
+    return [OrderColumn(from_numpy(ends), column.nulls_first), replace(column, values=values)]
+
+
+def _filler(arrow: pa.DataType) -> pa.Scalar:
+    """Return some value of a type."""
+    if pa.types.is_string(arrow) or pa.types.is_binary(arrow):
+        return pa.scalar("", arrow)
+    return pa.scalar(False if pa.types.is_boolean(arrow) else 0, arrow)
+
+
 def _are_ordered(columns: Sequence[OrderColumn]) -> bool:
-    """Return whether no row is less than the one before it. At least one column, none with NULL."""
+    """Return whether no row sorts before the one before it. At least one column."""
+    columns = [part for column in columns for part in _ends_and_values(column)]
     equal: np.ndarray | None = None  # whether a row equals the one before it in the columns so far
     for at, column in enumerate(columns, 1):
         values = column.values

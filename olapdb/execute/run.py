@@ -28,7 +28,7 @@ from olapdb.execute.operators.limit import limit_batches, limit_by_batches
 from olapdb.execute.operators.project import project_batches
 from olapdb.execute.operators.projected_groups import projected_groups
 from olapdb.execute.operators.scan import counted_batch, scan_batches
-from olapdb.execute.operators.sort import sort_batches
+from olapdb.execute.operators.sort import RowsOfGroups, sort_batches
 from olapdb.execute.operators.sources import (
     loop_batches,
     numbers_batches,
@@ -223,6 +223,14 @@ def _operator(
             rows = _aggregated(groups, context, run_child, node.offset + (node.count or 0))
             rows = context.watched(checked(rows, groups), groups)
             return limit_batches(node, rows, context)
+        case nodes.Limit(
+            child=nodes.LimitBy(child=nodes.Sort(limit=None) as sort) as limit_by, count=int()
+        ):
+            rows = _sorted_for(sort, limit_by, node, context, run_child)
+            rows = context.watched(
+                checked(limit_by_batches(limit_by, rows, context), limit_by), limit_by
+            )
+            return limit_batches(node, rows, context)
         case nodes.Limit(child=child):
             late = late_limit_batches(node, context)
             return late or limit_batches(node, run_child(child, context), context)
@@ -232,6 +240,9 @@ def _operator(
             return paste.paste_batches(
                 node, run_child(left, context), run_child(right, context), context
             )
+        case nodes.LimitBy(child=nodes.Sort(limit=None) as sort):
+            rows = _sorted_for(sort, node, None, context, run_child)
+            return limit_by_batches(node, rows, context)
         case nodes.LimitBy(child=child):
             return limit_by_batches(node, run_child(child, context), context)
         case nodes.Distinct(child=child):
@@ -253,6 +264,19 @@ def _operator(
             )
         case _:
             raise InternalError(f"The executor does not know {type(node).__name__}.")
+
+
+def _sorted_for(
+    node: nodes.Sort,
+    limit_by: nodes.LimitBy,
+    limit: nodes.Limit | None,
+    context: ExecutionContext,
+    run_child: RunNode,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the sorted rows of which a LIMIT BY, and a LIMIT above it, keep some; others may be left out."""
+    wanted = RowsOfGroups(limit_by, limit)
+    rows = sort_batches(node, run_child(node.child, context), context, wanted)
+    return context.watched(checked(rows, node), node)
 
 
 def _aggregated(

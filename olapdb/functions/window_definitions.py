@@ -47,6 +47,11 @@ class Frames:
         return np.arange(self.rows)
 
 
+COUNTS_ROWS = frozenset(("row_number", "rank"))
+"""The functions whose result is more than n from the n-th row on that comes before a row in its partition."""
+RANKING = COUNTS_ROWS | {"dense_rank"}
+"""The functions whose result depends on the rows that come before a row in its partition, and grows with them."""
+
 WindowKernel = Callable[[Sequence[pa.Array], Frames], pa.Array]
 """A function from (arguments of the sorted rows, frames) to the result of each sorted row."""
 

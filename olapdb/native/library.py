@@ -151,6 +151,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "olapdb_sort_order": (None, (_POINTER, _LONG, _INT, _POINTER, _POINTER, _POINTER)),
     "olapdb_sort_hashes": (None, (_POINTER, _LONG, *[_POINTER] * 3)),
     "olapdb_hash_buckets": (None, (_POINTER, _LONG, _INT, _POINTER)),
+    "olapdb_first_of_groups": (_LONG, (*[_POINTER] * 2, *[_LONG] * 2, _INT, *[_POINTER] * 2)),
     "olapdb_frame_sums": (None, (_POINTER, _LONG, _POINTER, _POINTER, _LONG, _POINTER)),
     "olapdb_frame_extremes": (
         None,

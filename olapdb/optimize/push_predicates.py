@@ -5,10 +5,29 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pyarrow as pa
+
+from olapdb.functions.window_definitions import RANKING
 from olapdb.plan import nodes
 from olapdb.plan.conditions import all_of, conjuncts
-from olapdb.plan.expressions import ColumnRef, Expression, columns_of, is_repeatable, substitute
+from olapdb.plan.expressions import (
+    Call,
+    ColumnRef,
+    Constant,
+    Expression,
+    columns_of,
+    is_repeatable,
+    substitute,
+)
 from olapdb.plan.tree import with_inputs
+
+_MIRRORED = {
+    "greater": "less",
+    "greaterOrEquals": "lessOrEquals",
+    "less": "greater",
+    "lessOrEquals": "greaterOrEquals",
+}
+"""The comparison that is the same with its sides exchanged."""
 
 
 def push_predicates(root: nodes.Node) -> nodes.Node:
@@ -99,7 +118,8 @@ def _through_aggregate(node: nodes.Aggregate, conditions: list[Expression]) -> n
 def _through_window(node: nodes.Window, conditions: list[Expression]) -> nodes.Node:
     """Move conditions below a Window if they read only its PARTITION BY columns.
 
-    They then keep or drop whole partitions."""
+    They then keep or drop whole partitions. The Window is told of upper bounds of ranks: it may drop rows that have greater
+    ones before it sorts them."""
     partition = {e.name for e in node.partition_by if isinstance(e, ColumnRef)}
     down: list[Expression] = []
     stay: list[Expression] = []
@@ -107,7 +127,28 @@ def _through_window(node: nodes.Window, conditions: list[Expression]) -> nodes.N
         used = columns_of(condition)
         movable = bool(used) and used <= partition and is_repeatable(condition)
         (down if movable else stay).append(condition)
-    return _filtered(replace(node, child=_push(node.child, down)), stay)
+    ranks = [rank for condition in stay if (rank := _rank_max(node, condition)) is not None]
+    child = _push(node.child, down)
+    return _filtered(replace(node, child=child, ranks_max=tuple(ranks)), stay)
+
+
+def _rank_max(node: nodes.Window, condition: Expression) -> tuple[str, int] | None:
+    """Return the name of a ranking call and the greatest result of it that a condition keeps; None if the condition is
+    not an upper bound of one."""
+    match condition:
+        case Call(name=name, arguments=(ColumnRef(name=column), Constant(value=bound))):
+            pass
+        case Call(name=name, arguments=(Constant(value=bound), ColumnRef(name=column))):
+            name = _MIRRORED.get(name, name)
+        case _:
+            return None
+    call = dict(node.calls).get(column)
+    limit = bound.as_py() if pa.types.is_integer(bound.type) else None
+    if call is None or call.function.name not in RANKING or limit is None:
+        return None
+    if name in ("lessOrEquals", "equals"):
+        return column, limit
+    return (column, limit - 1) if name == "less" else None
 
 
 def _through_join(node: nodes.Join, conditions: list[Expression]) -> nodes.Node:

@@ -38,6 +38,7 @@ _NAMED = frozenset(
         (nodes.Aggregate, "keys"),
         (nodes.Aggregate, "aggregates"),
         (nodes.Window, "calls"),
+        (nodes.Window, "ranks_max"),
         (nodes.Fill, "interpolated"),
     )
 )

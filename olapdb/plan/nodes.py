@@ -391,6 +391,9 @@ class Window(UnaryNode):
     partition_by: tuple[Expression, ...]
     order_by: tuple[SortKey, ...]
     calls: tuple[tuple[str, WindowCall], ...]
+    ranks_max: tuple[tuple[str, int], ...] = ()
+    """The greatest result of a ranking call that the Filter above keeps, by the call's name. Rows whose result is greater
+    may be left out."""
 
     @cached_property
     def schema(self) -> Schema:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -14,21 +15,37 @@ import pyarrow.compute as pc
 from olapdb.compute.batches import take_rows
 from olapdb.compute.context import ExecutionContext
 from olapdb.compute.evaluate import evaluate_array
+from olapdb.compute.memory import MemoryAccount
 from olapdb.compute.ordering import OrderColumn, rows_within, sort_indices
+from olapdb.compute.row_buffer import evaluate_in_batches
 from olapdb.compute.stages import Stage, begun
 from olapdb.config import tuning
 from olapdb.execute.operators.row_limits import limited
 from olapdb.execute.spill.sorter import Sorter
 from olapdb.functions.kernels.columns import true_positions
-from olapdb.plan.nodes import Sort, SortKey
+from olapdb.lazy import LazyModule
+from olapdb.plan.expressions import Expression, is_repeatable
+from olapdb.plan.nodes import Limit, LimitBy, Sort, SortKey
+from olapdb.records import dataclass
 from olapdb.types.arrow_values import from_numpy, to_numpy
+
+if TYPE_CHECKING:
+    from olapdb.compute import first_rows
+else:
+    first_rows = LazyModule("olapdb.compute.first_rows")
+
+FIRST_ROWS_BYTES = 5 * 8
+"""The keys, the groups, the least keys, and the positions of a row, when the first rows of groups are found."""
 
 
 def sort_batches(
-    node: Sort, child: Iterator[pa.RecordBatch], context: ExecutionContext
+    node: Sort,
+    child: Iterator[pa.RecordBatch],
+    context: ExecutionContext,
+    wanted: RowsOfGroups | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows sorted, or with `node.limit` the first ones; rows with equal keys keep their
-    order.
+    order. Rows in memory that are not `wanted` may be left out.
 
     Rows that memory does not take are sorted on disk."""
     with (
@@ -42,9 +59,58 @@ def sort_batches(
         for batch in child:
             context.check()
             sorter.add(batch)
+        if wanted is not None and not sorter.spilled and sorter.rows:
+            _keep_wanted(node, wanted, sorter, context, account)
         # Of a top the rows that remain count, as in ClickHouse.
         ordered = sorter.sorted()
         yield from ordered if node.limit is None else limited(ordered, "max_rows_to_sort", context)
+
+
+@dataclass(frozen=True)
+class RowsOfGroups:
+    """The rows that a LIMIT BY above a sort keeps, or those of them that a LIMIT above it takes."""
+
+    limit_by: LimitBy
+    limit: Limit | None
+
+
+def _keep_wanted(
+    node: Sort,
+    wanted: RowsOfGroups,
+    sorter: Sorter,
+    context: ExecutionContext,
+    account: MemoryAccount,
+) -> None:
+    """Drop rows of the sorter that are not wanted, where these are found by less work than sorting.
+
+    A group's rows are told apart by the first sort key that is no key of the LIMIT BY. Where the LIMIT BY has the first
+    sort key, each value of it gives the LIMIT at least a row."""
+    limit_by, limit = wanted.limit_by, wanted.limit
+    if limit_by.offset < 0 or limit_by.count < 1:
+        return  # counted from the end of the group
+    by = [key for key in node.keys if key.expression not in limit_by.keys]
+    bounds: list[tuple[Sequence[Expression], SortKey, int, bool]] = []
+    if limit is not None and limit.count and not limit_by.offset and node.keys[0] not in by:
+        bounds.append(((), node.keys[0], limit.count + limit.offset, True))
+    if by:
+        bounds.append((limit_by.keys, by[0], limit_by.offset + limit_by.count, False))
+    for keys, order, count, distinct in bounds:
+        if not is_repeatable(order.expression) or not all(map(is_repeatable, keys)):
+            continue
+        rows = sorter.unsorted()
+        held_bytes = account.held_bytes
+        account.grow(rows.num_rows * FIRST_ROWS_BYTES)
+        value = evaluate_in_batches(order.expression, rows, context, account)
+        kept = first_rows.first_rows(
+            [evaluate_in_batches(key, rows, context, account) for key in keys],
+            OrderColumn(value, order.descending, order.nulls_first),
+            count,
+            account,
+            distinct=distinct,
+            threads=context.threads,
+        )
+        account.set(held_bytes)
+        sorter.hold(rows if kept is None else take_rows(rows, kept))
 
 
 def _top_rows(

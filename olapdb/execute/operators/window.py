@@ -1,11 +1,12 @@
-"""Window functions: all rows are held and sorted once by partition and order.
+"""Window functions: all rows are held and sorted once by partition and order, unless they are in that order already.
 
 Past the memory they are sorted on disk; then some whole partitions are held at a time, or some rows of one that is too
 large (`window_streams.py`)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -16,23 +17,25 @@ from olapdb.compute.batches import cut, make_batch, single_batch, table_of, take
 from olapdb.compute.context import ExecutionContext
 from olapdb.compute.evaluate import evaluate_array
 from olapdb.compute.memory import MemoryAccount
-from olapdb.compute.ordering import OrderColumn, equal_to_previous, sort_indices
+from olapdb.compute.ordering import OrderColumn, equal_to_previous, is_sorted, sort_indices
 from olapdb.compute.row_buffer import RowBuffer, evaluate_in_batches
 from olapdb.compute.spill.budget import PIECES_OF_MEMORY
 from olapdb.execute.operators.frame_aggregates import RepeatedValues, TreeValues, values_over
 from olapdb.execute.operators.frames import partitions_and_peers, with_frame
 from olapdb.execute.operators.row_limits import limited
 from olapdb.execute.spill.sorter import SORT_BYTES_PER_ROW, Sorter
-from olapdb.functions.window_definitions import Frames, WindowFunction
+from olapdb.functions.window_definitions import COUNTS_ROWS, RANKING, Frames, WindowFunction
 from olapdb.lazy import LazyModule
 from olapdb.plan.expressions import WindowCall
 from olapdb.plan.nodes import SortKey, Window
 from olapdb.plan.wide_values import varies_in_size
 
 if TYPE_CHECKING:
+    from olapdb.compute import first_rows
     from olapdb.execute.operators import row_pieces
     from olapdb.execute.spill import window_streams
 else:
+    first_rows = LazyModule("olapdb.compute.first_rows")
     row_pieces = LazyModule("olapdb.execute.operators.row_pieces")
     window_streams = LazyModule("olapdb.execute.spill.window_streams")
 
@@ -188,18 +191,55 @@ def _with_calls(
         for k in node.order_by
     ]
     account.grow(rows * (SORT_BYTES_PER_ROW + FRAME_BYTES_PER_ROW))
-    positions = sort_indices([*partition, *order], rows)
-    account.grow(batch.nbytes)
-    batch = take_rows(batch, positions)
-    in_order = [OrderColumn(o.values.take(positions), o.descending, o.nulls_first) for o in order]
-    frames = partitions_and_peers([p.values.take(positions) for p in partition], in_order, rows)
+    if not is_sorted([*partition, *order], rows):
+        kept = _first_ranks(node, partition, order, context, account)
+        if kept is not None:
+            rows = len(kept)
+            batch = take_rows(batch, kept)
+            partition, order = _taken(partition, kept), _taken(order, kept)
+        positions = sort_indices([*partition, *order], rows)
+        account.grow(batch.nbytes)
+        batch = take_rows(batch, positions)
+        partition, order = _taken(partition, positions), _taken(order, positions)
+    frames = partitions_and_peers([p.values for p in partition], order, rows)
     values: list[_Values] = []
     for _, call in node.calls:
         context.check()
-        value = _value(call, batch, with_frame(frames, call.frame, in_order), context, account)
+        value = _value(call, batch, with_frame(frames, call.frame, order), context, account)
         account.grow(value.nbytes)
         values.append(value)
     return batch, values
+
+
+def _taken(columns: Sequence[OrderColumn], positions: pa.Array) -> list[OrderColumn]:
+    """Return the columns' values at the positions."""
+    return [replace(column, values=column.values.take(positions)) for column in columns]
+
+
+def _first_ranks(
+    node: Window,
+    partition: Sequence[OrderColumn],
+    order: Sequence[OrderColumn],
+    context: ExecutionContext,
+    account: MemoryAccount,
+) -> pa.Array | None:
+    """Return the positions of rows that hold all whose ranks are wanted, and all rows before these in their partitions, so
+    that their ranks are the same. None for all rows: ranks are not bounded, or another call reads further rows."""
+    functions = {name: call.function.name for name, call in node.calls}
+    if not order or not RANKING.issuperset(functions.values()):
+        return None
+    bounds = [(rank, functions[name]) for name, rank in node.ranks_max if name in functions]
+    if not bounds:
+        return None
+    rank_max, function = min(bounds)
+    return first_rows.first_rows(
+        [column.values for column in partition],
+        order[0],
+        rank_max,
+        account,
+        distinct=function not in COUNTS_ROWS,
+        threads=context.threads,
+    )
 
 
 def _value(

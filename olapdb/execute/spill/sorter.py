@@ -156,6 +156,11 @@ class Sorter:
         them."""
         return self._buffer.concatenate()
 
+    def hold(self, rows: pa.RecordBatch) -> None:
+        """Hold these rows in the place of those that `unsorted` returned."""
+        self._account.set(0)
+        self._buffer.add(rows)
+
     def sorted(self) -> Iterator[pa.RecordBatch]:
         """Yield all rows in order, a batch at a time, and release them."""
         if not self._runs:

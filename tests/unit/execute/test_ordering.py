@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from datetime import date, datetime
+from decimal import Decimal
 from unittest.mock import patch
 
 import pyarrow as pa
@@ -88,9 +91,40 @@ def test_rows_in_order_are_seen(
             assert is_sorted(columns[:count], len(rows)) == (order == list(range(len(rows))))
 
 
-def test_order_is_not_known_with_null_or_nan() -> None:
-    assert not is_sorted([OrderColumn(pa.array([1, None]))], 2)
-    assert not is_sorted([OrderColumn(pa.array([1.0, math.nan]))], 2)
+@pytest.mark.parametrize(
+    ("arrow", "values"),
+    [
+        (pa.int8(), [-1, 0, 1, None]),
+        (pa.float64(), [-1.0, -0.0, 0.0, math.nan, None]),
+        (pa.string(), ["", "a", "é", None]),
+        (pa.binary(), [b"", b"a", None]),
+        (pa.bool_(), [False, True, None]),
+        (pa.decimal128(10, 2), [Decimal("-1.25"), Decimal("0.00"), None]),
+        (pa.date32(), [date(1969, 1, 1), date(1970, 1, 1), None]),
+        (pa.timestamp("s"), [datetime(1969, 1, 1), datetime(1970, 1, 1), None]),
+    ],
+)
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("nulls_first", [False, True])
+@given(data=st.data())
+def test_rows_in_order_are_seen_with_null_and_nan(
+    arrow: pa.DataType,
+    values: list[object],
+    descending: bool,
+    nulls_first: bool,
+    data: st.DataObject,
+) -> None:
+    rows = data.draw(
+        st.lists(st.tuples(st.sampled_from(values), st.sampled_from(values)), max_size=5)
+    )
+    columns = [
+        OrderColumn(pa.array([row[at] for row in rows], arrow), descending, nulls_first)
+        for at in (0, 1)
+    ]
+    order = sort_indices(columns, len(rows))
+    assert is_sorted(columns, len(rows)) == (order.to_pylist() == list(range(len(rows))))
+    ordered = [replace(column, values=column.values.take(order)) for column in columns]
+    assert is_sorted(ordered, len(rows))
 
 
 def test_equal_to_previous_takes_null_and_nan_as_equal() -> None:
