@@ -71,13 +71,15 @@ RULES: tuple[Callable[[Node], Node], ...] = (
 )
 
 
-_RULES_OF_ONE_AGGREGATE = tuple(rule for rule in RULES if rule is not group_distinct_texts)
+_RULES_OF_ONE_AGGREGATE = tuple(
+    rule for rule in RULES if rule not in (group_by_arguments, group_distinct_texts)
+)
 
 
 def optimize(plan: Plan, *, splits_groups: bool = True) -> Plan:
     """Return a plan of the same result: apply `RULES` in their order.
 
-    Without `splits_groups` a GROUP BY stays one Aggregate over the rows below it. Raises InternalError where a rule
+    Without `splits_groups` a GROUP BY stays one Aggregate, by its own keys, over the rows below it. Raises InternalError where a rule
     changed the root's schema."""
     rules = RULES if splits_groups else _RULES_OF_ONE_AGGREGATE
     return replace(plan, root=optimize_node(plan.root, rules))
