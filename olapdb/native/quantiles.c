@@ -2,7 +2,7 @@
 
 #include "kernels.h"
 
-enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS, FEW = 32, WORD_BITS = 64 };
+enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS, FEW = 32, RUN = 8, WORD_BITS = 64 };
 
 /* Count the rows of each group with each value, from `low` on: cells[group * span + value - low]. Values
  * lie below low + span; null rows do not count. */
@@ -138,25 +138,36 @@ static void sort_by_digits(uint64_t *words, int64_t count, uint64_t low, uint64_
     if (sorted != words) memcpy(words, sorted, (size_t)count * sizeof *words);
 }
 
-static void swap_down(uint64_t *words, int64_t at, int64_t count) {
-    uint64_t word = words[at];
-    for (int64_t child; (child = 2 * at + 1) < count; at = child) {
-        if (child + 1 < count && words[child] < words[child + 1]) child++;
-        if (words[child] <= word) break;
-        words[at] = words[child];
+/* Merge two sorted runs that lie side by side in `words`, `left` and `right` words long, into `merged`. Which of two words
+ * is less is no branch: in random order a processor would guess half of them wrong. */
+static void merge_runs(const uint64_t *words, int64_t left, int64_t right, uint64_t *merged) {
+    const uint64_t *low = words, *high = words + left, *middle = high, *stop = high + right;
+    while (low < middle && high < stop) {
+        int is_right = *high < *low;
+        *merged++ = is_right ? *high : *low;
+        high += is_right;
+        low += !is_right;
     }
-    words[at] = word;
+    memcpy(merged, low, (size_t)(middle - low) * sizeof *low);
+    memcpy(merged + (middle - low), high, (size_t)(stop - high) * sizeof *high);
 }
 
-/* A heap sort for groups that are small beside the table of digits. */
-static void sort_some(uint64_t *words, int64_t count) {
-    for (int64_t at = count / 2; at-- > 0;) swap_down(words, at, count);
-    for (int64_t last = count - 1; last > 0; last--) {
-        uint64_t largest = words[0];
-        words[0] = words[last];
-        words[last] = largest;
-        swap_down(words, 0, last);
+/* Sort groups that are small beside the table of digits: sorted runs of RUN words are merged. `others` has room for
+ * `count` words. */
+static void sort_some(uint64_t *words, int64_t count, uint64_t *others) {
+    uint64_t *from = words, *to = others;
+    for (int64_t at = 0; at < count; at += RUN) sort_few(words + at, count - at < RUN ? count - at : RUN);
+    for (int64_t run = RUN; run < count; run *= 2) {
+        for (int64_t at = 0; at < count; at += 2 * run) {
+            int64_t left = count - at < run ? count - at : run;
+            int64_t right = count - at - left < run ? count - at - left : run;
+            merge_runs(from + at, left, right, to + at);
+        }
+        uint64_t *merged = to;
+        to = from;
+        from = merged;
     }
+    if (from != words) memcpy(words, from, (size_t)count * sizeof *words);
 }
 
 /* Sort the words of each group; group g has those from starts[g] up to starts[g + 1]. `workspace` has room
@@ -178,7 +189,7 @@ EXPORT void olapdb_sort_groups(uint64_t *words, int64_t groups, const int64_t *s
         }
         if (is_ascending) continue;
         if (count < DIGITS / 4)
-            sort_some(own, count);
+            sort_some(own, count, workspace);
         else
             sort_by_digits(own, count, low, high - low, workspace);
     }

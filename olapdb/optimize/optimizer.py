@@ -20,19 +20,29 @@ from olapdb.optimize.push_limits import push_limits
 from olapdb.optimize.push_predicates import push_predicates
 from olapdb.optimize.split_shifted_sums import split_shifted_sums
 from olapdb.optimize.unpack_tuples import unpack_tuples
+from olapdb.plan.expressions import Call, Cast
 from olapdb.plan.nodes import Aggregate, Limit, Node, Plan, Sort
 from olapdb.plan.tree import bottom_up, map_subqueries, walk_nodes
 
 if TYPE_CHECKING:
-    from olapdb.optimize import after_limits, dependent_keys
+    from olapdb.optimize import after_limits, dependent_keys, injective_keys
 else:
-    after_limits, dependent_keys = lazy_modules("olapdb.optimize", "after_limits", "dependent_keys")
+    after_limits, dependent_keys, injective_keys = lazy_modules(
+        "olapdb.optimize", "after_limits", "dependent_keys", "injective_keys"
+    )
 
 
 def drop_dependent_keys(root: Node) -> Node:
     """Group by the keys that decide all others, and compute these above the groups."""
     has_keys = any(isinstance(n, Aggregate) and len(n.keys) > 1 for n in walk_nodes(root))
     return dependent_keys.drop_dependent_keys(root) if has_keys else root
+
+
+def group_by_arguments(root: Node) -> Node:
+    """Group by the arguments of injective functions, and compute the functions above the groups."""
+    keys = (key for n in walk_nodes(root) if isinstance(n, Aggregate) for _, key in n.keys)
+    has_calls = any(isinstance(key, Call | Cast) for key in keys)
+    return injective_keys.group_by_arguments(root) if has_calls else root
 
 
 def compute_after_limit(root: Node) -> Node:
@@ -50,6 +60,7 @@ RULES: tuple[Callable[[Node], Node], ...] = (
     narrow_system_scans,
     narrow_numbers,
     unpack_tuples,
+    group_by_arguments,
     push_limits,
     compute_after_limit,
     drop_dependent_keys,
@@ -60,13 +71,15 @@ RULES: tuple[Callable[[Node], Node], ...] = (
 )
 
 
-_RULES_OF_ONE_AGGREGATE = tuple(rule for rule in RULES if rule is not group_distinct_texts)
+_RULES_OF_ONE_AGGREGATE = tuple(
+    rule for rule in RULES if rule not in (group_by_arguments, group_distinct_texts)
+)
 
 
 def optimize(plan: Plan, *, splits_groups: bool = True) -> Plan:
     """Return a plan of the same result: apply `RULES` in their order.
 
-    Without `splits_groups` a GROUP BY stays one Aggregate over the rows below it. Raises InternalError where a rule
+    Without `splits_groups` a GROUP BY stays one Aggregate, by its own keys, over the rows below it. Raises InternalError where a rule
     changed the root's schema."""
     rules = RULES if splits_groups else _RULES_OF_ONE_AGGREGATE
     return replace(plan, root=optimize_node(plan.root, rules))

@@ -50,6 +50,30 @@ CASES = {
                 Columns: carrier, delay
         """,
     ),
+    "texts of keys are made of the groups": (
+        "SELECT toString(delay) AS d, concat('at ', carrier) AS c, (carrier, hex(delay % 3)) AS t, count() FROM flights "
+        "GROUP BY d, c, t HAVING c != 'at UA'",
+        """
+        Expression
+            Columns: toString(delay) AS d, concat('at ', carrier) AS c, tuple(carrier, hex(delay % 3)) AS t, count()
+          Aggregating
+              Keys: delay, carrier
+              Aggregates: count()
+            ReadFromMergeTree (default.flights)
+                Columns: carrier, delay
+                Filter: concat('at ', carrier) != 'at UA'
+        """,
+    ),
+    "texts of floats, which may be equal, are keys": (
+        "SELECT toString(delay / 2) AS d, count() FROM flights GROUP BY d",
+        """
+        Aggregating
+            Keys: toString(delay / 2) AS d
+            Aggregates: count()
+          ReadFromMergeTree (default.flights)
+              Columns: delay
+        """,
+    ),
     "a key that no other key decides stays": (
         "SELECT delay - 1, day, count() FROM flights GROUP BY delay - 1, day",
         """
