@@ -248,8 +248,8 @@ def local_relation(
         match called:
             case _ if is_current_database(called) and len(names) > 1:
                 return _remote_table(_name_parts(names[1]), None, function)
-            case nodes.Function(name=name, arguments=(nodes.Subquery(query=query),)) if (
-                name.lower() == "view"
+            case nodes.Function(name=view, arguments=(nodes.Subquery(query=query),)) if (
+                view.lower() == "view"
             ):
                 return nodes.SubqueryRelation(query, position=function.position)
         return nodes.TableFunction(called.name, called.arguments, position=function.position)
