@@ -222,7 +222,10 @@ def _trimmed(data: bytes, layout: _Layout) -> bytes:
     solid = np.where(blank, -1, position)
     before = np.maximum.accumulate(solid)
     behind = np.minimum.accumulate(np.where(blank, len(values), position)[::-1])[::-1]
-    edges = np.append(edge, True)  # the end of the block is an edge, and so is its start (-1)
+    last = int(before[-1])
+    is_quoted = last > 0 and values[last] == _QUOTE and bool(inside[last - 1] & ~inside[last])
+    # A block starts with an edge (-1). The end of the data is one for values in quotes only, as in ClickHouse.
+    edges = np.append(edge, is_quoted)
     drop = blank & (edges[before] | (before < 0) | edges[np.minimum(behind, len(values))])
     return bytes(values[~drop])
 

@@ -179,6 +179,9 @@ def test_errors_of_rows(row: str, oracle: Oracle, connection: olapdb.Connection)
         "CSV, 'x Float64, d Date, s String', ' 1.5 , 2024-01-01 , \\tz\\n'",
         "CSV, ' a , 1 \\n b , 2 \\n'",
         "CSV, 'x String, s String', '\"a , b\", c \\n'",
+        "CSV, 'x String, s String', ' a , b '",
+        "CSV, 'x String, s String', ' a ,\t\"b\" '",
+        "CSV, 'x String, s String', 'a, '",
     ],
 )
 def test_blanks_around_values_of_csv(
