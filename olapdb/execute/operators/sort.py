@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +20,7 @@ from olapdb.compute.ordering import OrderColumn, rows_within, sort_indices
 from olapdb.compute.row_buffer import evaluate_in_batches
 from olapdb.compute.stages import Stage, begun
 from olapdb.config import tuning
+from olapdb.errors import MemoryLimitExceeded
 from olapdb.execute.operators.row_limits import limited
 from olapdb.execute.spill.sorter import Sorter
 from olapdb.functions.kernels.columns import true_positions
@@ -99,16 +100,18 @@ def _keep_wanted(
             continue
         rows = sorter.unsorted()
         held_bytes = account.held_bytes
-        account.grow(rows.num_rows * FIRST_ROWS_BYTES)
-        value = evaluate_in_batches(order.expression, rows, context, account)
-        kept = first_rows.first_rows(
-            [evaluate_in_batches(key, rows, context, account) for key in keys],
-            OrderColumn(value, order.descending, order.nulls_first),
-            count,
-            account,
-            distinct=distinct,
-            threads=context.threads,
-        )
+        kept = None
+        with suppress(MemoryLimitExceeded):  # sorting all rows, which needs less memory, will do
+            account.grow(rows.num_rows * FIRST_ROWS_BYTES)
+            value = evaluate_in_batches(order.expression, rows, context, account)
+            kept = first_rows.first_rows(
+                [evaluate_in_batches(key, rows, context, account) for key in keys],
+                OrderColumn(value, order.descending, order.nulls_first),
+                count,
+                account,
+                distinct=distinct,
+                threads=context.threads,
+            )
         account.set(held_bytes)
         sorter.hold(rows if kept is None else take_rows(rows, kept))
 

@@ -6,6 +6,7 @@ large (`window_streams.py`)."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
@@ -20,6 +21,7 @@ from olapdb.compute.memory import MemoryAccount
 from olapdb.compute.ordering import OrderColumn, equal_to_previous, is_sorted, sort_indices
 from olapdb.compute.row_buffer import RowBuffer, evaluate_in_batches
 from olapdb.compute.spill.budget import PIECES_OF_MEMORY
+from olapdb.errors import MemoryLimitExceeded
 from olapdb.execute.operators.frame_aggregates import RepeatedValues, TreeValues, values_over
 from olapdb.execute.operators.frames import partitions_and_peers, with_frame
 from olapdb.execute.operators.row_limits import limited
@@ -232,14 +234,19 @@ def _first_ranks(
     if not bounds:
         return None
     rank_max, function = min(bounds)
-    return first_rows.first_rows(
-        [column.values for column in partition],
-        order[0],
-        rank_max,
-        account,
-        distinct=function not in COUNTS_ROWS,
-        threads=context.threads,
-    )
+    held_bytes = account.held_bytes
+    positions = None
+    with suppress(MemoryLimitExceeded):  # ranking all rows, which needs less memory, will do
+        positions = first_rows.first_rows(
+            [column.values for column in partition],
+            order[0],
+            rank_max,
+            account,
+            distinct=function not in COUNTS_ROWS,
+            threads=context.threads,
+        )
+    account.set(held_bytes)
+    return positions
 
 
 def _value(

@@ -11,6 +11,8 @@ from olapdb.functions.casts.numbers import first_bad
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.addresses import (
     MAPPED,
+    PADDED,
+    PADDED_BEHIND,
     ipv6_texts,
     mapped_ipv4,
     parsed_ipv4,
@@ -29,7 +31,7 @@ def to_ipv4(array: pa.Array, source: types.DataType) -> pa.Array:
     """
     match source:
         case types.String() | types.FixedString():
-            numbers, fine = parsed_ipv4(array, zeros=True)
+            numbers, fine = parsed_ipv4(array, PADDED)
             _refuse(array, ~fine, errors.CannotParseIPv4, "IPv4")
             return from_numpy(numbers.astype(np.uint32))
         case types.Integer(signed=False):
@@ -57,7 +59,7 @@ def to_ipv6(array: pa.Array, source: types.DataType) -> pa.Array:
         case types.FixedString(16):
             return array
         case types.String() | types.FixedString():
-            addresses = parsed_ipv6(array)
+            addresses = parsed_ipv6(array, pattern=PADDED_BEHIND)
             _refuse(array, to_numpy(addresses.is_null()), errors.CannotParseIPv6, "IPv6")
             return addresses
         case types.IPv4():

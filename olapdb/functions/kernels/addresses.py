@@ -20,17 +20,20 @@ if TYPE_CHECKING:
 else:
     addresses = LazyModule("olapdb.native.addresses")
 
-_ADDRESS = r"^(?P<a>[0-9]{1,3})\.(?P<b>[0-9]{1,3})\.(?P<c>[0-9]{1,3})\.(?P<d>[0-9]{1,3})$"
-_STRICT = _ADDRESS.replace("[0-9]{1,3}", "0|[1-9][0-9]{0,2}")
-"""An address without zeros in front of its numbers, 010.0.0.1, which may mean octal numbers."""
+PADDED = r"^(?P<a>[0-9]{1,3})\.(?P<b>[0-9]{1,3})\.(?P<c>[0-9]{1,3})\.(?P<d>[0-9]{1,3})$"
+"""An address of IPv4 whose numbers may have zeros in front: 010.0.0.1 is 10.0.0.1."""
+PADDED_BEHIND = PADDED.replace("[0-9]{1,3}", "0|[1-9][0-9]{0,2}", 1)
+"""The same, but for its first number."""
+_STRICT = PADDED.replace("[0-9]{1,3}", "0|[1-9][0-9]{0,2}")
+"""An address without zeros in front of its numbers, which may mean octal numbers."""
 MAPPED = bytes(10) + b"\xff\xff"
 """The first 12 bytes of the IPv6 addresses that stand for IPv4 addresses, ::ffff:0:0/96."""
 
 
-def parsed_ipv4(array: pa.Array, *, zeros: bool = False) -> tuple[np.ndarray, np.ndarray]:
+def parsed_ipv4(array: pa.Array, pattern: str = _STRICT) -> tuple[np.ndarray, np.ndarray]:
     """Parse texts such as 10.0.0.1; return the addresses as int64, 0 for other texts, and a mask of the texts that
-    are addresses; shape (rows,). With `zeros`, 010.0.0.1 is 10.0.0.1."""
-    groups = regexes.extracted(columns.unpadded(array), _ADDRESS if zeros else _STRICT)
+    are addresses; shape (rows,). `pattern` is that of an address."""
+    groups = regexes.extracted(columns.unpadded(array), pattern)
     valid = to_numpy(groups.is_valid())
     fields = columns.struct_fields(groups.filter(from_numpy(valid)))
     octets = [columns.numpy_values(field.cast(pa.int64())) for field in fields]
@@ -44,9 +47,9 @@ def parsed_ipv4(array: pa.Array, *, zeros: bool = False) -> tuple[np.ndarray, np
     return numbers, fine
 
 
-def parsed_ipv6(array: pa.Array, *, maps_ipv4: bool = True) -> pa.Array:
+def parsed_ipv6(array: pa.Array, *, maps_ipv4: bool = True, pattern: str = _STRICT) -> pa.Array:
     """Parse texts such as ::1 to 16 bytes; other texts give NULL. With `maps_ipv4` the text 10.0.0.1 gives
-    ::ffff:10.0.0.1, else NULL."""
+    ::ffff:10.0.0.1, else NULL; `pattern` is that of an address of IPv4."""
 
     def parse(text: str) -> bytes | None:
         """Return the 16 bytes of one text; None if it is no address."""
@@ -59,7 +62,7 @@ def parsed_ipv6(array: pa.Array, *, maps_ipv4: bool = True) -> pa.Array:
     parsed = _per_distinct(texts, parse)
     if not maps_ipv4:
         return parsed
-    numbers, fine = parsed_ipv4(texts)
+    numbers, fine = parsed_ipv4(texts, pattern)
     mapped = mapped_ipv4(pa.array(numbers, pa.uint32()))
     return pc.if_else(pa.array(fine), mapped, parsed)
 

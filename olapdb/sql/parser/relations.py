@@ -13,7 +13,6 @@ from olapdb.sql.parser import calls, expressions, operands, queries
 from olapdb.sql.parser.cursor import TokenCursor
 from olapdb.sql.parser.lookahead import alias_follows, call_follows, query_follows
 from olapdb.sql.parser.precedence import ADD
-from olapdb.sql.trees import is_current_database
 
 if TYPE_CHECKING:
     from olapdb.sql.parser import statements
@@ -233,9 +232,9 @@ _LOCAL_ADDRESSES = ("localhost", "127.0.0.1")
 
 def local_relation(
     function: nodes.TableFunction,
-) -> nodes.TableReference | nodes.TableFunction | nodes.SubqueryRelation | None:
-    """Return what remote('localhost', …) names: a table of this warehouse, the table function in it, or the query of
-    view(…); None for other calls."""
+) -> nodes.TableReference | nodes.TableFunction | None:
+    """Return what remote('localhost', …) names: a table of this warehouse, or the table function in it; None for
+    other calls."""
     if function.name.lower() not in ("remote", "remotesecure") or not function.arguments:
         return None
     address, *names = function.arguments
@@ -245,29 +244,14 @@ def local_relation(
         names = [nodes.Identifier(("system", "one"))]
     if isinstance(names[0], nodes.Function):
         called = names[0]
-        match called:
-            case _ if is_current_database(called) and len(names) > 1:
-                return _remote_table(_name_parts(names[1]), None, function)
-            case nodes.Function(name=view, arguments=(nodes.Subquery(query=query),)) if (
-                view.lower() == "view"
-            ):
-                return nodes.SubqueryRelation(query, position=function.position)
         return nodes.TableFunction(called.name, called.arguments, position=function.position)
     parts: list[str] = []
     for name in names[:2]:
         if len(parts) < 2:
             parts += _name_parts(name)
-    return _remote_table(parts[1:], parts[0], function) if len(parts) == 2 else None
-
-
-def _remote_table(
-    name: Sequence[str], database: str | None, function: nodes.TableFunction
-) -> nodes.TableReference | None:
-    """Return the table that a call of remote names, of the current database if `database` is None; None if the name
-    has several parts."""
-    if len(name) != 1:
+    if len(parts) != 2:
         return None
-    table = nodes.TableName(name[0], database, position=function.position)
+    table = nodes.TableName(parts[1], parts[0], position=function.position)
     return nodes.TableReference(table, is_remote=True)
 
 

@@ -191,6 +191,25 @@ _HOSTS = tuple(
     )
     for suffix in ("", "RFC")
 )
+_EXTRACTS = (
+    "Raw",
+    "ArrayRaw",
+    "Keys",
+    "KeysAndValues",
+    "KeysAndValuesRaw",
+    "String",
+    "Bool",
+    "Int",
+    "UInt",
+    "Float",
+    "",
+)
+_OF_JSON = (
+    *(f"JSONExtract{what}{case}" for what in _EXTRACTS for case in ("", "CaseInsensitive")),
+    *("JSONHas", "JSONKey", "JSONLength", "JSONType", "JSONArrayLength", "JSONMergePatch"),
+    *("JSON_EXISTS", "JSON_QUERY", "JSON_VALUE", "isValidJSON", "prettyPrintJSON"),
+)
+"""Functions of JSON texts, for which a number such as 1e1000, beyond Float64, was valid until rules 13."""
 _CHANGED: tuple[tuple[int, Concerns, tuple[str, ...]], ...] = (
     (5, _any, ("visibleWidth", "levenshteinDistanceUTF8")),
     (5, _any, ("jaroSimilarity", "jaroWinklerSimilarity")),
@@ -242,14 +261,15 @@ _CHANGED: tuple[tuple[int, Concerns, tuple[str, ...]], ...] = (
     (12, _counts_nanoseconds, ("minus",)),
     (12, _any, ("replaceRegexpOne", *_HOSTS)),
     (12, _makes_wide_integers, ("intDiv", "intDivOrZero", "tupleIntDivByNumber")),
-    (12, _of_types(types.Float, types.Decimal), ("YYYYMMDDToDate", "YYYYMMDDToDate32")),
-    (12, _any, ("isIPv4String", "isIPAddressInRange", "toIPv6OrNull", "toIPv6OrZero")),
+    (13, _of_types(types.Float, types.Decimal), ("YYYYMMDDToDate", "YYYYMMDDToDate32")),
+    (13, _any, ("isIPv4String", "isIPAddressInRange", "toIPv6OrNull", "toIPv6OrZero")),
     (
-        12,
+        13,
         _any,
         tuple(f"IPv{n}StringToNum{end}" for n in "46" for end in ("", "OrNull", "OrDefault")),
     ),
-    (12, _of_types(types.String), ("accurateCastOrDefault", "toIPv6", "toIPv6OrDefault")),
+    (13, _of_types(types.String), ("accurateCastOrDefault", "toIPv6", "toIPv6OrDefault")),
+    (13, _of_types(types.String), _OF_JSON),
 )
 """(rules since which a function has other answers, for which calls, functions)."""
 _AGGREGATES: Mapping[str, int] = MappingProxyType(

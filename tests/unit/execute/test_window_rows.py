@@ -153,3 +153,25 @@ def test_rows_that_limit_by_drops_are_not_sorted(
     with counting(counts):
         connection.execute(f"SELECT host, time, u FROM t {limits}").fetchall()
     assert sum(n for name, n in counts.kernels.items() if "first_of_groups" in name) == times
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT g, n FROM m ORDER BY g, n DESC LIMIT 1 BY g",
+        "SELECT s, n FROM m ORDER BY n DESC LIMIT 1 BY s LIMIT 10",
+        "SELECT s, n FROM (SELECT *, row_number() OVER (PARTITION BY s ORDER BY n DESC) AS r FROM m)"
+        " WHERE r <= 1",
+    ],
+)
+def test_rows_are_sorted_where_memory_does_not_take_what_drops_them(query: str) -> None:
+    """From a limit at which rows spill to one at which everything fits, each has the rows."""
+    with olapdb.connect(settings={"max_threads": 1}) as connection:
+        connection.execute("CREATE TABLE m (g UInt32, s String, n UInt64) ENGINE = Log")
+        connection.execute(
+            "INSERT INTO m SELECT cityHash64(number) % 20000 AS k, toString(k), number FROM numbers(60000)"
+        )
+        expected = sorted(connection.execute(query).fetchall())
+        for limit in range(4_000_000, 14_000_000, 1_000_000):
+            limited = f"{query} SETTINGS max_memory_usage = {limit}"
+            assert sorted(connection.execute(limited).fetchall()) == expected, limit

@@ -111,6 +111,11 @@ def _tuple_of(
     return st.lists(strategy, min_size=smallest, max_size=largest).map(tuple)
 
 
+def _may_be_an_amount(node: nodes.Expression) -> bool:
+    """Return whether an expression is no text: as the amount of an interval a text begins as a number."""
+    return not isinstance(node, nodes.Literal) or not isinstance(node.value, str)
+
+
 def _compound(inner: st.SearchStrategy[nodes.Expression]) -> st.SearchStrategy[nodes.Expression]:
     several = _tuple_of(inner)
     order = st.lists(
@@ -144,7 +149,11 @@ def _compound(inner: st.SearchStrategy[nodes.Expression]) -> st.SearchStrategy[n
         st.builds(nodes.In, inner, _tuple_of(inner, 1).map(nodes.TupleLiteral), st.booleans()),
         st.builds(nodes.Alias, inner, _WORDS),
         st.builds(nodes.Lambda, st.lists(_WORDS, max_size=2).map(tuple), inner),
-        st.builds(nodes.IntervalLiteral, inner, st.sampled_from(["Day", "Second", "Quarter"])),
+        st.builds(
+            nodes.IntervalLiteral,
+            inner.filter(_may_be_an_amount),
+            st.sampled_from(["Day", "Second", "Quarter"]),
+        ),
         st.builds(nodes.Subquery, st.builds(nodes.Select, _tuple_of(inner, 1))),
         st.builds(nodes.Exists, st.builds(nodes.Select, _tuple_of(inner, 1))),
     )

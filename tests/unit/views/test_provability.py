@@ -895,6 +895,29 @@ def test_answers_that_changed_with_rules_10(
 
 
 @pytest.mark.parametrize(
+    ("query", "changed"),
+    [
+        ("SELECT YYYYMMDDToDate(f) AS n FROM s", ("YYYYMMDDToDate",)),
+        ("SELECT YYYYMMDDToDate(i) AS n FROM s", ()),
+        ("SELECT isIPv4String(t) AS n FROM s", ("isIPv4String",)),
+        ("SELECT isValidJSON(t) AS n FROM s", ("isValidJSON",)),
+        ("SELECT JSONExtractInt(t, 'a') AS n FROM s", ("JSONExtractInt",)),
+    ],
+)
+def test_answers_that_changed_with_rules_13(query: str, changed: tuple[str, ...]) -> None:
+    with olapdb.connect() as connection:
+        connection.execute(
+            "CREATE TABLE s (i UInt32, f Float64, t String) ENGINE = MergeTree ORDER BY i"
+        )
+        connection.execute(f"CREATE MATERIALIZED VIEW v ENGINE = Log AS {query}")
+        snapshot = connection.database.services.catalog.snapshot()
+        view = snapshot.find("default", "v")
+        assert isinstance(view, MaterializedView)
+        assert functions_changed_since(replace(view, judged_by=12), snapshot) == changed
+        assert functions_changed_since(view, snapshot) == ()
+
+
+@pytest.mark.parametrize(
     ("column", "query", "changed"),
     [
         (
