@@ -73,8 +73,16 @@ def parse_insert_without_data(cursor: TokenCursor) -> nodes.Insert:
 
 
 def parse_explained_insert(cursor: TokenCursor) -> nodes.Insert:
-    """Parse an INSERT whose data, if any, say nothing about its tree; step over them."""
+    """Parse an INSERT whose data say nothing about its tree; step over them. Raises SyntaxError if it says nowhere what to
+    insert."""
     insert = parse_insert(cursor)
+    if (
+        cursor.key != "VALUES"
+        and insert.query is None
+        and insert.infile is None
+        and not insert.format
+    ):
+        raise cursor.expected("VALUES, SELECT, FORMAT or SETTINGS")
     if cursor.key == "VALUES" or insert.format:
         while not cursor.ended:
             cursor.advance()
