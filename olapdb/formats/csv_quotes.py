@@ -16,7 +16,7 @@ _BLANKS = (ord(" "), ord("\t"))
 
 
 @dataclass(frozen=True)
-class Shape:
+class CsvShape:
     """What the bytes of some rows are like."""
 
     end_of_rows: int
@@ -29,14 +29,14 @@ class Shape:
     """Whether a blank outside quotes is beside a delimiter, or at the start or end of a line."""
 
 
-def shape_of(data: bytes, delimiter: str) -> Shape:
+def shape_of(data: bytes, delimiter: str) -> CsvShape:
     """Return what the bytes of some rows are like."""
     values = np.frombuffer(data, np.uint8)
     if library() is not None:
-        return Shape(*csv_shape(values, delimiter))
+        return CsvShape(*csv_shape(values, delimiter))
     inside = inside_quotes(data, delimiter)
     feeds = np.flatnonzero((values == _NEWLINE) & ~inside)
-    return Shape(
+    return CsvShape(
         int(feeds[-1]) + 1 if len(feeds) else 0,
         bool(len(inside) and inside[-1]),
         _text_behind_quotes(values, inside, delimiter),

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from olapdb.formats.csv_quotes import inside_quotes, shape_of
 from olapdb.native.library import without_kernels
+
+pytestmark = pytest.mark.feature("formats")
 
 ROWS = st.text('""",,\n\r \tab', max_size=40).map(str.encode)
 

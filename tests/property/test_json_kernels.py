@@ -16,6 +16,8 @@ from olapdb.functions.json.index import DEPTH_MAX, JsonIndex, build_index
 from olapdb.functions.kernels.escapes import spans
 from olapdb.native.library import without_kernels
 
+pytestmark = pytest.mark.feature("formats")
+
 VALUES = st.recursive(
     st.none()
     | st.booleans()
