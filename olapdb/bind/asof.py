@@ -5,6 +5,7 @@ from __future__ import annotations
 from olapdb.bind import constants
 from olapdb.errors import BadTypeOfField, InvalidJoinOnExpression, NotSupportedError
 from olapdb.functions.base import Environment
+from olapdb.plan.conditions import MIRRORED
 from olapdb.plan.expressions import Call, Expression, columns_of
 from olapdb.sql import nodes as sql
 from olapdb.types import (
@@ -21,13 +22,7 @@ from olapdb.types import (
     plain,
 )
 
-MIRRORED = {
-    "less": "greater",
-    "lessOrEquals": "greaterOrEquals",
-    "greater": "less",
-    "greaterOrEquals": "lessOrEquals",
-}
-"""The inequalities of ASOF JOIN, and what each is with its sides exchanged."""
+_INEQUALITIES = MIRRORED.keys() - {"equals"}
 
 
 def refuse_kind(join: sql.Join) -> None:
@@ -46,7 +41,7 @@ def inequality(
     """Return (operator, left side, right side) of an inequality between the joined sides.
 
     `left` and `right` are the columns of the sides. None for any other condition."""
-    if not isinstance(condition, Call) or condition.name not in MIRRORED:
+    if not isinstance(condition, Call) or condition.name not in _INEQUALITIES:
         return None
     first, second = condition.arguments
     names, other = columns_of(first), columns_of(second)

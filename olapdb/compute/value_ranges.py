@@ -21,7 +21,7 @@ from olapdb.functions import cast_column
 from olapdb.functions.base import Argument, Environment
 from olapdb.functions.kernels.decimal_width import is_short
 from olapdb.functions.numeric.comparison import comparison_type
-from olapdb.plan.conditions import scalar_call
+from olapdb.plan.conditions import MIRRORED, scalar_call
 from olapdb.plan.expressions import Call, ColumnRef, Constant, Expression
 from olapdb.records import dataclass
 from olapdb.types import (
@@ -37,15 +37,6 @@ from olapdb.types import (
     plain,
 )
 from olapdb.types.arrow_values import array_of, to_numpy
-
-_MIRRORED = {
-    "equals": "equals",
-    "less": "greater",
-    "lessOrEquals": "greaterOrEquals",
-    "greater": "less",
-    "greaterOrEquals": "lessOrEquals",
-}
-"""The comparisons that keep a range, and the same with the operands exchanged."""
 
 _INT64 = np.iinfo(np.int64)
 _TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -98,11 +89,11 @@ def range_of(condition: Expression, environment: Environment) -> ValueRange | No
         case Call(name=name, arguments=(ColumnRef() as column, Constant() as constant)):
             pass
         case Call(name=mirrored, arguments=(Constant() as constant, ColumnRef() as column)):
-            name = _MIRRORED.get(mirrored, "")
+            name = MIRRORED.get(mirrored, "")
         case _:
             return None
     kind = plain(column.type)
-    if name not in _MIRRORED or not constant.value.is_valid:
+    if name not in MIRRORED or not constant.value.is_valid:
         return None
     if isinstance(kind, Float):
         return _float_range(name, column, constant)

@@ -17,7 +17,7 @@ from olapdb import errors, types
 from olapdb.formats.absent import apart
 from olapdb.formats.base import Ending, Format, Header, Input, Reader, Rows, Structure, Writer
 from olapdb.formats.blocks import blocks_of, without_empty_end
-from olapdb.formats.csv_quotes import inside_quotes, shape_of
+from olapdb.formats.csv_quotes import CsvShape, inside_quotes, shape_of
 from olapdb.formats.csv_shape import evened, leaf_counts, placed, row_sizes, tuple_of_texts
 from olapdb.formats.csv_single_quotes import with_double_quotes
 from olapdb.formats.delimited import infer_texts, with_dynamics
@@ -37,6 +37,7 @@ from olapdb.functions.variants.values import gathered
 from olapdb.records import dataclass
 
 _UNQUOTED = types.Integer | types.Float | types.Decimal | types.Boolean | types.Interval
+_WITH_BLANKS = types.String | types.FixedString | types.Enum | types.Boolean
 _QUOTE, _NEWLINE = ord('"'), ord("\n")
 _BLANKS = (ord(" "), ord("\t"))
 
@@ -140,6 +141,9 @@ class _Layout:
     missing: str
     trims: bool = True
     """Blanks around values do not belong to them; else they belong to texts without quotes."""
+    ends_in_text: bool = True
+    """The last column has texts, or is not known. Blanks behind its value without quotes belong to it where the data end
+    without a line feed, as in ClickHouse."""
 
     @classmethod
     def of(cls, source: Input, head_lines: int) -> _Layout:
@@ -205,15 +209,13 @@ def _end_of_rows(data: bytes, delimiter: str) -> int:
     return shape_of(data, delimiter).end_of_rows
 
 
-def _trimmed(data: bytes, layout: _Layout) -> bytes:
-    """Return the rows without blanks around unquoted values; unchanged if the layout keeps blanks."""
-    if not layout.trims:
+def _trimmed(data: bytes, layout: _Layout, shape: CsvShape | None) -> bytes:
+    """Return the rows without blanks around unquoted values; unchanged if the layout keeps blanks, or without a shape."""
+    if not layout.trims or shape is None or not shape.has_blanks:
         return data
     delimiter = layout.delimiter
     ends = (delimiter.encode(), b"\n", b"\r")
     blanks = [blank for blank in (b" ", b"\t") if blank not in ends]
-    if not any(blank in data for blank in blanks) or not shape_of(data, delimiter).has_blanks:
-        return data
     values = np.frombuffer(data, np.uint8)
     inside = inside_quotes(data, delimiter)
     blank = np.isin(values, [ord(b) for b in blanks]) & ~inside
@@ -224,16 +226,21 @@ def _trimmed(data: bytes, layout: _Layout) -> bytes:
     behind = np.minimum.accumulate(np.where(blank, len(values), position)[::-1])[::-1]
     last = int(before[-1])
     is_quoted = last > 0 and values[last] == _QUOTE and bool(inside[last - 1] & ~inside[last])
-    # A block starts with an edge (-1). The end of the data is one for values in quotes only, as in ClickHouse.
-    edges = np.append(edge, is_quoted)
+    # A block starts with an edge (-1), and ends with one unless the blanks before it belong to a text.
+    edges = np.append(edge, is_quoted or not layout.ends_in_text)
     drop = blank & (edges[before] | (before < 0) | edges[np.minimum(behind, len(values))])
     return bytes(values[~drop])
+
+
+def _shape(data: bytes, layout: _Layout) -> CsvShape | None:
+    """Return the facts about some rows; None without quotes and blanks, where there is nothing to find."""
+    return shape_of(data, layout.delimiter) if any(b in data for b in (b'"', b" ", b"\t")) else None
 
 
 def _table(data: bytes, layout: _Layout, names: tuple[str, ...], first_row: int) -> pa.Table:
     """Parse a block of rows into columns of texts; values that mean NULL or a default are null. Raises IncorrectData
     if the last quote is not closed."""
-    shape = shape_of(data, layout.delimiter) if b'"' in data else None
+    shape = _shape(data, layout)
     if shape is not None and shape.is_open:
         raise errors.IncorrectData(
             "The data are not CSV: a quoted value does not end.",
@@ -246,7 +253,7 @@ def _table(data: bytes, layout: _Layout, names: tuple[str, ...], first_row: int)
         data = evened(*_marks(data, layout.delimiter), len(names), filler)
     try:
         return csv.read_csv(
-            io.BytesIO(_trimmed(data, layout)),
+            io.BytesIO(_trimmed(data, layout, shape)),
             csv.ReadOptions(column_names=names, use_threads=False, block_size=max(len(data), 1024)),
             csv.ParseOptions(
                 delimiter=layout.delimiter,
@@ -301,10 +308,11 @@ def _first_line(data: bytes, layout: _Layout) -> list[str | None]:
         end = len(data) if feed < 0 else feed + 1
         if feed < 0 or data.count(b'"', 0, end) % 2 == 0:
             break
-    width = 1 + _trimmed(data[:end], layout).count(layout.delimiter.encode())
+    line = data[:end]
+    width = 1 + _trimmed(line, layout, _shape(line, layout)).count(layout.delimiter.encode())
     for count in range(width, 0, -1):  # delimiters in quotes
         try:
-            row = _table(data[:end], layout, numbered_names(count), 1)
+            row = _table(line, layout, numbered_names(count), 1)
         except errors.DataError:
             continue
         return [None if not row.num_rows else row.column(at)[0].as_py() for at in range(count)]
@@ -330,6 +338,7 @@ def _read(source: Input, head_lines: int) -> Iterator[Rows]:
                 head = Head(tuple(name for name, _ in source.structure))
             else:
                 head = Head(numbered_names(layout.width(block)))
+        layout = replace(layout, ends_in_text=_ends_in_text(source, head))
         counts = leaf_counts(head.names, source)
         places = numbered_names(sum(counts))  # names may repeat
         table = _table(block, layout, places, first_row)
@@ -343,6 +352,14 @@ def _read(source: Input, head_lines: int) -> Iterator[Rows]:
         else:
             yield rows
         first_row += table.num_rows
+
+
+def _ends_in_text(source: Input, head: Head) -> bool:
+    """Return whether the last column has texts, names of an Enum or Bools, whose parsers take blanks, or is not known."""
+    kind = dict(source.structure or ()).get(head.names[-1] if head.names else "")
+    while isinstance(kind, types.Tuple):
+        kind = kind.elements[-1]
+    return kind is None or isinstance(types.plain(kind), _WITH_BLANKS)
 
 
 def _with_double_quotes(source: Input, layout: _Layout) -> Input:

@@ -1,4 +1,4 @@
-"""The quoted values of CSV: which bytes are within quotes, and what the bytes of some rows are like."""
+"""The quoted values of CSV: which bytes are within quotes, and what follows from that for some rows."""
 
 from __future__ import annotations
 
@@ -17,20 +17,21 @@ _BLANKS = (ord(" "), ord("\t"))
 
 @dataclass(frozen=True)
 class CsvShape:
-    """What the bytes of some rows are like."""
+    """Facts about the bytes of some rows of CSV."""
 
     end_of_rows: int
     """The number of bytes up to and including the last line feed outside quotes."""
     is_open: bool
-    """Whether the last quoted value does not end."""
+    """Whether the closing quote of the last quoted value is missing."""
     text_behind_quotes: int | None
-    """The first closing quote behind which something other than blanks and an edge follows; None without one."""
+    """The position of the first closing quote behind which text follows instead of a delimiter or the end of the line; None
+    without one."""
     has_blanks: bool
-    """Whether a blank outside quotes is beside a delimiter, or at the start or end of a line."""
+    """Whether a value has blanks around it that are not in its quotes."""
 
 
 def shape_of(data: bytes, delimiter: str) -> CsvShape:
-    """Return what the bytes of some rows are like."""
+    """Return the facts about the bytes of some rows."""
     values = np.frombuffer(data, np.uint8)
     if library() is not None:
         return CsvShape(*csv_shape(values, delimiter))

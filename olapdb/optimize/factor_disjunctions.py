@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
 
-from olapdb.plan.conditions import all_of, all_of_any, any_of, conjuncts, disjuncts
+from olapdb.plan.conditions import MIRRORED, all_of, all_of_any, any_of, conjuncts, disjuncts
 from olapdb.plan.expressions import Call, Expression, is_repeatable
 from olapdb.plan.nodes import Filter, Node
 from olapdb.plan.tree import bottom_up
@@ -22,7 +22,7 @@ def factor_disjunctions(root: Node) -> Node:
 
 
 _SYMMETRIC = frozenset({"equals", "notEquals", "isNotDistinctFrom", "isDistinctFrom"})
-_MIRRORED = {"greater": "less", "greaterOrEquals": "lessOrEquals"}
+_DESCENDING = ("greater", "greaterOrEquals")
 
 
 def _meaning(condition: Expression) -> Hashable:
@@ -33,8 +33,8 @@ def _meaning(condition: Expression) -> Hashable:
             return name, frozenset(sides)
         case Call(name="less" | "lessOrEquals" as name, arguments=(left, right)):
             return name, (left, right)
-        case Call(name=name, arguments=(left, right)) if name in _MIRRORED:
-            return _MIRRORED[name], (right, left)
+        case Call(name=name, arguments=(left, right)) if name in _DESCENDING:
+            return MIRRORED[name], (right, left)
         case _:
             return condition
 

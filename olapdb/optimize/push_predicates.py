@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from olapdb.functions.window_definitions import RANKING
 from olapdb.plan import nodes
-from olapdb.plan.conditions import all_of, conjuncts
+from olapdb.plan.conditions import MIRRORED, all_of, conjuncts
 from olapdb.plan.expressions import (
     Call,
     ColumnRef,
@@ -20,14 +20,6 @@ from olapdb.plan.expressions import (
     substitute,
 )
 from olapdb.plan.tree import with_inputs
-
-_MIRRORED = {
-    "greater": "less",
-    "greaterOrEquals": "lessOrEquals",
-    "less": "greater",
-    "lessOrEquals": "greaterOrEquals",
-}
-"""The comparison that is the same with its sides exchanged."""
 
 
 def push_predicates(root: nodes.Node) -> nodes.Node:
@@ -139,7 +131,7 @@ def _rank_max(node: nodes.Window, condition: Expression) -> tuple[str, int] | No
         case Call(name=name, arguments=(ColumnRef(name=column), Constant(value=bound))):
             pass
         case Call(name=name, arguments=(Constant(value=bound), ColumnRef(name=column))):
-            name = _MIRRORED.get(name, name)
+            name = MIRRORED.get(name, name)
         case _:
             return None
     call = dict(node.calls).get(column)

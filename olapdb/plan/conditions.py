@@ -8,6 +8,15 @@ from olapdb import functions
 from olapdb.functions.base import Argument
 from olapdb.plan.expressions import Call, Constant, Expression
 
+MIRRORED = {
+    "equals": "equals",
+    "less": "greater",
+    "lessOrEquals": "greaterOrEquals",
+    "greater": "less",
+    "greaterOrEquals": "lessOrEquals",
+}
+"""The comparisons that bound a value, and what each is with its operands exchanged."""
+
 
 def conjuncts(condition: Expression | None) -> list[Expression]:
     """Return the conditions that must all hold: `a AND (b AND c)` gives a, b, c; None gives []."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import reduce
 from typing import TypeAlias
 
-from olapdb.plan.conditions import conjuncts, disjuncts
+from olapdb.plan.conditions import MIRRORED, conjuncts, disjuncts
 from olapdb.plan.expressions import Call, ColumnRef, Constant, Expression, InValues
 
 Ranges: TypeAlias = tuple[tuple[int, int], ...]
@@ -15,13 +15,6 @@ Ranges: TypeAlias = tuple[tuple[int, int], ...]
 
 _MAX = (1 << 64) - 1
 ALL: Ranges = ((0, _MAX),)
-_MIRRORED = {
-    "less": "greater",
-    "lessOrEquals": "greaterOrEquals",
-    "greater": "less",
-    "greaterOrEquals": "lessOrEquals",
-    "equals": "equals",
-}
 
 
 def allowed_ranges(condition: Expression, column: str) -> Ranges:
@@ -38,13 +31,13 @@ def allowed_ranges(condition: Expression, column: str) -> Ranges:
                 for allowed_range in allowed_ranges(c, column)
             )
         case Call(name=name, arguments=(ColumnRef(name=left), Constant() as bound)) if (
-            left == column and name in _MIRRORED
+            left == column and name in MIRRORED
         ):
             return _compared(name, bound)
         case Call(name=name, arguments=(Constant() as bound, ColumnRef(name=right))) if (
-            right == column and name in _MIRRORED
+            right == column and name in MIRRORED
         ):
-            return _compared(_MIRRORED[name], bound)
+            return _compared(MIRRORED[name], bound)
         case InValues(argument=ColumnRef(name=name), negated=False, values=values) if (
             name == column
         ):

@@ -182,6 +182,11 @@ def test_errors_of_rows(row: str, oracle: Oracle, connection: olapdb.Connection)
         "CSV, 'x String, s String', ' a , b '",
         "CSV, 'x String, s String', ' a ,\t\"b\" '",
         "CSV, 'x String, s String', 'a, '",
+        "CSV, 'x String, n UInt8', 'a, 1 '",
+        "CSV, 'd Date', '2024-01-01 '",
+        "CSV, 'n Nullable(Float64)', '1.5\\t'",
+        "CSV, 's FixedString(3)', 'y '",
+        "CSV, 'x, 1 '",
     ],
 )
 def test_blanks_around_values_of_csv(

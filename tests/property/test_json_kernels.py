@@ -11,10 +11,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+import olapdb
 from olapdb.formats.json_row_blocks import row_spans
 from olapdb.functions.json.index import DEPTH_MAX, JsonIndex, build_index
 from olapdb.functions.kernels.escapes import spans
-from olapdb.native.library import without_kernels
+from olapdb.native.library import library, without_kernels
+from olapdb.observation import Counts, counting
 
 pytestmark = pytest.mark.feature("formats")
 
@@ -125,3 +127,22 @@ def test_texts_of_spans(data: bytes, bounds: list[tuple[int, int]]) -> None:
 def test_a_span_beyond_the_data_is_an_error() -> None:
     with pytest.raises(IndexError):
         spans(np.zeros(3, np.uint8), np.array([1]), np.array([5]))
+
+
+@pytest.mark.skipif(library() is None, reason="kernels are counted")
+@pytest.mark.parametrize(
+    ("query", "kernels"),
+    [
+        (
+            """SELECT * FROM format(JSONEachRow, 'a UInt8', '{"a": 1}')""",
+            {"json_index", "json_rows", "join_spans"},
+        ),
+        ("""SELECT JSONExtractInt(materialize('{"a": 1}'), 'a')""", {"json_index"}),
+        ("""SELECT * FROM format(CSV, 'a String', '"x"')""", {"csv_shape"}),
+    ],
+)
+def test_what_reads_calls_the_kernels(query: str, kernels: set[str]) -> None:
+    counts = Counts()
+    with olapdb.connect() as connection, counting(counts):
+        connection.execute(query).fetchall()
+    assert kernels <= {name.removeprefix("olapdb_") for name in counts.kernels}

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+import olapdb
 from olapdb.compute.context import ExecutionContext
 from olapdb.compute.group_codes import encode, factorise
 from olapdb.compute.hash_table import Lookup
@@ -32,6 +33,7 @@ from olapdb.functions.kernels.columns import coded_rows, true_positions, view
 from olapdb.functions.kernels.hashing import hash_values
 from olapdb.native import selection
 from olapdb.native.library import library, without_kernels
+from olapdb.observation import Counts, counting
 from olapdb.storage.distinct_counts import REGISTERS, raise_registers
 from olapdb.types import DataType
 from olapdb.types import Decimal as DecimalType
@@ -307,6 +309,26 @@ def test_moments_of_groups(data: st.DataObject) -> None:
         with without_kernels():
             expected = aggregate.state(arguments[:width], Groups(np.array(codes, np.int64), count))
         assert same_bits(compiled, expected)
+
+
+@pytest.mark.skipif(library() is None, reason="kernels are counted")
+@pytest.mark.parametrize(
+    ("query", "kernel"),
+    [
+        ("SELECT corr(number, number % 3) FROM numbers(9)", "sum_deviations"),
+        ("SELECT varPop(number) FROM numbers(9)", "sum_deviations"),
+        (
+            "SELECT count() FROM numbers(9) AS a JOIN (SELECT number AS k FROM numbers(5, 9)) AS b ON a.number = b.k"
+            " WHERE a.number + b.k > 0",
+            "coded_rows",
+        ),
+    ],
+)
+def test_moments_and_joins_call_their_kernels(query: str, kernel: str) -> None:
+    counts = Counts()
+    with olapdb.connect() as connection, counting(counts):
+        connection.execute(query).fetchall()
+    assert kernel in {name.removeprefix("olapdb_") for name in counts.kernels}
 
 
 @pytest.mark.parametrize("share", [0.0, 0.02, 0.17, 0.2, 0.4, 0.9, 0.999, 1.0])
