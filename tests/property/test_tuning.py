@@ -9,6 +9,7 @@ from unittest.mock import patch
 import pytest
 
 from olapdb.config import tuning
+from tests.harness.icu import packages_for
 from tests.sql.configurations import Warehouse
 from tests.sql.logic import read_records
 from tests.sql.record import FILES
@@ -24,7 +25,7 @@ TABLES = {"off": tuning.OFF, "eager": tuning.EAGER}
 def test_answers_do_not_depend_on_sizes(
     path: Path, values: Mapping[str, int], tmp_path: Path
 ) -> None:
-    with patch.multiple(tuning, **values):
+    with packages_for(path), patch.multiple(tuning, **values):
         warehouse = Warehouse("files", tmp_path)
         records = [listed for listed in read_records(path) if "files" not in listed.skipped]
         differences = [text for record in records if (text := difference(record, warehouse))]

@@ -11,6 +11,7 @@ import pytest
 import olapdb
 from olapdb.functions import display
 from olapdb.types import DataType
+from tests.harness.icu import packages_for
 from tests.harness.oracle import Oracle
 from tests.sql.configurations import KERNELS_OFF, Warehouse, configurations_of
 from tests.sql.logic import Record, answer_lines, read_records, sorted_rows
@@ -67,8 +68,12 @@ def difference(record: Record, warehouse: Warehouse) -> str:
     ],
 )
 def test_answers(path: Path, configuration: str, tmp_path: Path) -> None:
-    if path.stem == "collations":
-        pytest.importorskip("icu", reason="COLLATE needs ICU, an optional requirement")
+    with packages_for(path):
+        _check_answers(path, configuration, tmp_path)
+
+
+def _check_answers(path: Path, configuration: str, tmp_path: Path) -> None:
+    """Run the records of a file under a configuration; assert that all answers are those that it has."""
     warehouse = Warehouse(configuration, tmp_path)
     differences = []
     for record in read_records(path):
